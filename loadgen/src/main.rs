@@ -1,0 +1,2 @@
+//! The `dealer-loadgen` command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The `dealer-sim` command.
+fn main() {}
