@@ -454,8 +454,8 @@ impl<'a> Value<'a> {
     }
 
     /// Writes the value as canonical JSON: members sorted by name, integers without fraction or exponent, no white
-    /// space. Two values are the same JSON value exactly when these bytes are equal. Members of the top object that
-    /// `skip` names are left out.
+    /// space. Two values are the same JSON value exactly when these bytes are equal. Members that `skip` names
+    /// are left out, at any depth.
     pub fn write_canonical(self, skip: &[&str], out: &mut Vec<u8>) {
         match self.node() {
             Node::Null => out.extend_from_slice(b"null"),
@@ -470,7 +470,7 @@ impl<'a> Value<'a> {
                     if index > 0 {
                         out.push(b',');
                     }
-                    item.write_canonical(&[], out);
+                    item.write_canonical(skip, out);
                 }
                 out.push(b']');
             }
@@ -484,7 +484,7 @@ impl<'a> Value<'a> {
                     }
                     super::write::string(out, name);
                     out.push(b':');
-                    value.write_canonical(&[], out);
+                    value.write_canonical(skip, out);
                 }
                 out.push(b'}');
             }
