@@ -2,4 +2,5 @@
 //! inventory of any size, and does both exactly.
 
 pub mod dealer;
+pub mod inventory;
 pub mod protocol;
