@@ -1,5 +1,7 @@
 //! The published schemas are those of the code, and the validator says what they say.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

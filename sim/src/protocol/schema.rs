@@ -136,7 +136,12 @@ fn object(kind: &str) -> Map<String, Value> {
 }
 
 /// Inserts a bound, unless it is the one that stands for none.
-fn bound<T: PartialEq + serde::Serialize>(schema: &mut Map<String, Value>, keyword: &str, value: T, none: T) {
+fn bound<T: PartialEq + Copy + serde::Serialize>(
+    schema: &mut Map<String, Value>,
+    keyword: &str,
+    value: T,
+    none: T,
+) {
     if value != none {
         schema.insert(keyword.to_owned(), json!(value));
     }
