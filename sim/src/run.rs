@@ -1,5 +1,4 @@
 //! The commands of `dealer-sim`, from arguments to exit code: 0 ok; 1 wrong usage or input file; 2 failed while running.
-#![expect(clippy::disallowed_methods, reason = "the commands stand at the rim")]
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write};

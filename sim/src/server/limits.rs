@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Limits {
     /// Bytes of a request body; more is answered with 413.
     pub body_bytes: usize,
-    /// Bytes of a request head; more is answered with 431.
+    /// Bytes of a request head; more is answered with 431. A head that comes in one piece may be up to twice as long.
     pub header_bytes: usize,
     /// Header fields of a request; more is answered with 431.
     pub header_count: usize,

@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -30,6 +31,9 @@ const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Bytes of an admin body.
 const MAX_ADMIN_BODY: usize = 64 << 10;
+/// Bytes of a refused body that are still read, and for how long.
+const MAX_DISCARDED: usize = 8 << 20;
+const LINGER: Duration = Duration::from_secs(2);
 /// A reply buffer starts with this much room; most replies fit.
 const USUAL_REPLY: usize = 8 << 10;
 
@@ -59,19 +63,47 @@ enum BodyError {
     Broken,
 }
 
-async fn read_body(body: Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
-    let whole = Limited::new(body, most).collect();
-    match tokio::time::timeout(shared.limits.body_timeout(), whole).await {
-        Err(_) => {
-            shared.world.traffic.too_slow.fetch_add(1, Ordering::Relaxed);
-            Err(BodyError::TooSlow)
+async fn read_body(mut body: Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
+    let traffic = &shared.world.traffic;
+    let read = tokio::time::timeout(shared.limits.body_timeout(), collect(&mut body, most)).await;
+    let result = read.unwrap_or(Err(BodyError::TooSlow));
+    match result {
+        Err(BodyError::TooSlow) => _ = traffic.too_slow.fetch_add(1, Ordering::Relaxed),
+        Err(BodyError::TooLarge) => {
+            traffic.too_large.fetch_add(1, Ordering::Relaxed);
+            // A connection closed over unread bytes is reset, and the refusal lost with it: hear the caller out a little.
+            _ = tokio::time::timeout(LINGER, discard(&mut body)).await;
         }
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            shared.world.traffic.too_large.fetch_add(1, Ordering::Relaxed);
-            Err(BodyError::TooLarge)
+        Ok(_) | Err(BodyError::Broken) => {}
+    }
+    result
+}
+
+/// The whole body; the usual one comes in one piece and is not copied.
+async fn collect(body: &mut Incoming, most: usize) -> Result<Bytes, BodyError> {
+    let mut first = Bytes::new();
+    let mut rest = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        if first.len() + rest.len() + piece.len() > most {
+            return Err(BodyError::TooLarge);
         }
-        Ok(Err(_)) => Err(BodyError::Broken),
+        if first.is_empty() {
+            first = piece;
+        } else {
+            rest.extend_from_slice(&piece);
+        }
+    }
+    if rest.is_empty() { Ok(first) } else { Ok([&first[..], &rest[..]].concat().into()) }
+}
+
+/// Reads on, keeping nothing, until the body ends or [`MAX_DISCARDED`] bytes have come.
+async fn discard(body: &mut Incoming) {
+    let mut heard = 0;
+    while heard < MAX_DISCARDED
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        heard += frame.data_ref().map_or(0, Bytes::len);
     }
 }
 
