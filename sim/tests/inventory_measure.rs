@@ -3,6 +3,8 @@
 //!
 //! `cargo test --release -p dealer-sim --test inventory_measure -- --ignored --nocapture`
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::time::{Duration, Instant};
 
 use dealer_sim::inventory::{Column, Inventory, Number, Profile, Query, Scratch, SortField, SortOrder, Spec};

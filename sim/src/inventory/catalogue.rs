@@ -1,5 +1,7 @@
 //! The vocabulary made ready for one day: which model years are sold, with every word already in its dictionary.
 
+use std::ops::RangeInclusive;
+
 use super::columns::{Cells, Column, Number};
 use super::dictionary::{Dictionaries, TooManyValues};
 use super::vocabulary::{self, Attribute, Model, Powertrain, Vocabulary};
@@ -8,7 +10,7 @@ use super::vocabulary::{self, Attribute, Model, Powertrain, Vocabulary};
 const OLDEST: u16 = 14;
 
 /// Levels of equipment of one trim: each has its own features and price.
-pub(crate) const LEVELS: u32 = 4;
+pub(crate) const LEVELS: u32 = 3;
 
 /// A word with its code.
 #[derive(Debug, Clone)]
@@ -123,6 +125,8 @@ pub(crate) struct Catalogue<'v> {
     pub(crate) lines: Vec<Line<'v>>,
     /// The lines of each class, in the order of `VEHICLE_TYPES`.
     pub(crate) kinds: Vec<Share>,
+    /// The same, without those that are no longer built: only of the others can new ones come.
+    pub(crate) current: Vec<Share>,
     /// Cars that are battery electric in every variant.
     pub(crate) electric: Share,
     /// Shares of the classes, added up.
@@ -133,16 +137,18 @@ pub(crate) struct Catalogue<'v> {
 }
 
 impl<'v> Catalogue<'v> {
-    /// What is sold in the calendar year `year`. All words are put into `dictionaries`.
+    /// What is sold in the calendar year `year`, up to the model year `newest`. All words are put into `dictionaries`.
     pub(crate) fn new(
         vocabulary: &'v Vocabulary,
         year: u16,
+        newest: u16,
         dictionaries: &mut Dictionaries,
     ) -> Result<Catalogue<'v>, TooManyValues> {
         let mut catalogue = Catalogue {
             vocabulary,
             lines: Vec::new(),
             kinds: Vec::new(),
+            current: Vec::new(),
             electric: Share::default(),
             kind_shares: Vec::new(),
             exterior: coded(dictionaries, Column::ExteriorColor, &vocabulary.words.exterior_colors)?,
@@ -150,14 +156,13 @@ impl<'v> Catalogue<'v> {
             builds: 0,
         };
         for (kind, file) in vocabulary.kinds.iter().enumerate() {
-            let mut share = Share::default();
+            let (mut share, mut current) = (Share::default(), Share::default());
             for make in &file.make {
                 let models: u32 = make.models.iter().map(|model| model.weight).sum();
                 for model in &make.models {
-                    let mut line = line(vocabulary, model, kind, &make.name, year, dictionaries)?;
-                    if line.years.is_empty() {
-                        continue;
-                    }
+                    let mut line =
+                        line(vocabulary, model, kind, &make.name, year - OLDEST..=newest, dictionaries)?;
+                    let Some(&last) = line.years.last() else { continue };
                     line.miles = line.miles.or(file.miles_per_year);
                     line.base = catalogue.builds;
                     catalogue.builds += line.builds();
@@ -165,6 +170,9 @@ impl<'v> Catalogue<'v> {
                     let weight = make.weight * 1000 * model.weight / models.max(1);
                     let place = catalogue.lines.len();
                     share.push(place, weight);
+                    if last >= year - 1 {
+                        current.push(place, weight);
+                    }
                     if kind == 0 && line.powers.iter().all(Power::is_electric) {
                         catalogue.electric.push(place, weight);
                     }
@@ -174,6 +182,7 @@ impl<'v> Catalogue<'v> {
             let weight = vocabulary.words.types.get(&file.vehicle_type).copied().unwrap_or(0);
             catalogue.kind_shares.push(catalogue.kind_shares.last().copied().unwrap_or(0) + weight);
             catalogue.kinds.push(share);
+            catalogue.current.push(current);
         }
         Ok(catalogue)
     }
@@ -247,7 +256,7 @@ fn line<'v>(
     model: &'v Model,
     kind: usize,
     make: &str,
-    this_year: u16,
+    years: RangeInclusive<u16>,
     dictionaries: &mut Dictionaries,
 ) -> Result<Line<'v>, TooManyValues> {
     let mut powers = Vec::new();
@@ -263,7 +272,7 @@ fn line<'v>(
             dc: optional(Column::DcFastCharge, data.dc.map(|dc| if dc { "true" } else { "false" }))?,
         });
     }
-    let years = (this_year - OLDEST..=this_year + 1)
+    let years = years
         .filter(|&year| vocabulary::built_in(Some(model.since), model.until, year))
         .filter(|&year| powers.is_empty() || powers.iter().any(|power| power.data.built_in(year)))
         .collect();
@@ -304,7 +313,7 @@ mod tests {
     #[test]
     fn builds_are_numbered_densely() {
         let vocabulary = Vocabulary::built_in().unwrap();
-        let catalogue = Catalogue::new(&vocabulary, 2026, &mut Dictionaries::new()).unwrap();
+        let catalogue = Catalogue::new(&vocabulary, 2026, 2026, &mut Dictionaries::new()).unwrap();
         assert!(catalogue.builds > 10_000);
         for number in 0..catalogue.builds {
             assert_eq!(catalogue.number(catalogue.build(number)), number);
@@ -315,8 +324,8 @@ mod tests {
     fn only_what_exists_on_the_day_is_sold() {
         let vocabulary = Vocabulary::built_in().unwrap();
         for year in [2020, 2026, 2060, 2099] {
-            let catalogue = Catalogue::new(&vocabulary, year, &mut Dictionaries::new()).unwrap();
-            assert!(catalogue.kinds.iter().all(|kind| !kind.lines.is_empty()), "{year}");
+            let catalogue = Catalogue::new(&vocabulary, year, year + 1, &mut Dictionaries::new()).unwrap();
+            assert!(catalogue.current.iter().all(|kind| !kind.lines.is_empty()), "{year}");
             assert!(!catalogue.electric.lines.is_empty(), "{year}");
             for line in &catalogue.lines {
                 assert!(line.years.iter().all(|&built| built >= line.data.since && built <= year + 1));

@@ -108,7 +108,7 @@ pub enum Number {
     /// Miles.
     Mileage,
     DisplacementCc,
-    /// Thousandths of a mile, since the member may have a fraction; see [`RANGE_SCALE`].
+    /// Thousandths of a mile, since the member may have a fraction.
     ElectricRange,
     /// Seconds since 1970.
     UpdatedAt,

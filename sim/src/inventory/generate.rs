@@ -25,7 +25,7 @@ pub const MOST_VEHICLES: u32 = 10_000_000;
 const YEARS: std::ops::RangeInclusive<i16> = 2020..=2099;
 
 /// What stock to make.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
     /// Equal seeds give equal stock.
     pub seed: u64,
@@ -90,6 +90,8 @@ pub(crate) struct Scene<'a> {
     /// The calendar year and month of the day.
     pub(crate) year: u16,
     pub(crate) month: u32,
+    /// The newest model year that has come.
+    pub(crate) newest: u16,
     /// The day and the days before it, as ISO dates.
     pub(crate) dates: Vec<String>,
     /// The last business days before the day, the latest first: ISO date and seconds since 1970 at its start.
@@ -145,6 +147,7 @@ impl<'a> Scene<'a> {
             rooftop_codes,
             year: spec.day.year().unsigned_abs(),
             month: u32::from(spec.day.month().unsigned_abs()),
+            newest: newest_model_year(spec.day),
             dates,
             business_days,
             offsets: std::array::from_fn(|_| draw.below(MOST_VEHICLES)),
@@ -170,6 +173,11 @@ impl<'a> Scene<'a> {
     pub(crate) fn id_serial(&self, row: u32) -> u32 {
         mix(row, self.offsets[2], MOST_VEHICLES)
     }
+}
+
+/// The next year's models come in July.
+fn newest_model_year(day: Date) -> u16 {
+    day.year().unsigned_abs() + u16::from(day.month() >= 7)
 }
 
 /// Maps `0..size` one to one onto itself, so that numbers that follow one another look unlike: `size` is a power of ten, and
@@ -205,7 +213,8 @@ impl Inventory {
         }
         let vocabulary = Vocabulary::built_in()?;
         let mut dictionaries = Dictionaries::new();
-        let catalogue = Catalogue::new(&vocabulary, spec.day.year().unsigned_abs(), &mut dictionaries)?;
+        let year = spec.day.year().unsigned_abs();
+        let catalogue = Catalogue::new(&vocabulary, year, newest_model_year(spec.day), &mut dictionaries)?;
         let mut rooftop_codes = Vec::new();
         for rooftop in &profile.rooftops {
             rooftop_codes.push(dictionaries.intern(Column::Rooftop, &rooftop.name)?);
@@ -310,15 +319,15 @@ mod tests {
         let spec = Spec::new(1, Date::constant(2026, 1, 1));
         let refused = |spec: &Spec| Inventory::generate(spec, &profile).unwrap_err();
         assert!(matches!(
-            refused(&Spec { vehicles: MOST_VEHICLES + 1, ..spec.clone() }),
+            refused(&Spec { vehicles: MOST_VEHICLES + 1, ..spec }),
             GenerateError::TooManyVehicles { .. }
         ));
         assert!(matches!(
-            refused(&Spec { dealer: vin::DEALERS, ..spec.clone() }),
+            refused(&Spec { dealer: vin::DEALERS, ..spec }),
             GenerateError::TooManyDealers { .. }
         ));
         assert!(matches!(
-            refused(&Spec { day: Date::constant(2019, 12, 31), ..spec.clone() }),
+            refused(&Spec { day: Date::constant(2019, 12, 31), ..spec }),
             GenerateError::DayOutOfRange { .. }
         ));
         assert_eq!(Inventory::generate(&Spec { vehicles: 0, ..spec }, &profile).unwrap().len(), 0);

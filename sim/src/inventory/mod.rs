@@ -15,6 +15,7 @@ mod export;
 mod facets;
 mod fixtures;
 mod generate;
+mod import;
 mod json;
 mod keys;
 mod profile;
@@ -24,6 +25,7 @@ mod scan;
 mod search;
 mod store;
 mod unit;
+mod vehicle;
 pub mod vin;
 mod vocabulary;
 
@@ -32,6 +34,7 @@ pub use dictionary::TooManyValues;
 pub use export::{CSV_COLUMNS, ExportFormat, UnknownFormat};
 pub use fixtures::Fixtures;
 pub use generate::{GenerateError, MOST_VEHICLES, Spec};
+pub use import::{ImportDefaults, ImportError, ImportFormat, MOST_FAULTS, RowFault, RowPlace};
 pub use profile::{
     Address, Contact, Fee, Geo, Hours, Profile, ProfileError, ProfileFault, Rooftop, Schedule, WeeklyHours,
 };

@@ -196,7 +196,7 @@ impl Reader<'_> {
                 }
                 "phones" => {
                     rooftop.phones =
-                        reader.contacts(value, "an E.164 number such as \"+16195550110\"", is_e164)
+                        reader.contacts(value, "an E.164 number such as \"+16195550110\"", is_e164);
                 }
                 "address" => rooftop.address = Some(reader.address(value)),
                 "schedules" => rooftop.schedules = reader.schedules(value),

@@ -128,7 +128,7 @@ impl<'a> Best<'a> {
         }
         let first = block.row();
         scan::each_match(block.mask, |place| {
-            self.offer(sort_key(values[place], order), first + place as u32)
+            self.offer(sort_key(values[place], order), first + place as u32);
         });
     }
 

@@ -106,6 +106,10 @@ impl Group {
     /// Gives back the room that the last vehicle did not need.
     pub(crate) fn seal(&mut self) {
         self.arena.bytes.shrink_to_fit();
+        self.arena.places.shrink_to_fit();
+        self.builds.shrink_to_fit();
+        self.codes.iter_mut().for_each(Vec::shrink_to_fit);
+        self.numbers.iter_mut().for_each(Vec::shrink_to_fit);
     }
 
     /// How many vehicles the group has.
@@ -259,9 +263,9 @@ mod tests {
         let text = |row, detail: bool| {
             let mut out = Vec::new();
             if detail {
-                store.write_detail(row, &mut out)
+                store.write_detail(row, &mut out);
             } else {
-                store.write_listing(row, &mut out)
+                store.write_listing(row, &mut out);
             }
             String::from_utf8(out).unwrap()
         };

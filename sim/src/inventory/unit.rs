@@ -124,9 +124,14 @@ pub(crate) fn draw(scene: &Scene<'_>, row: u32, text: &mut UnitText) -> (Cells, 
 
 /// Which build, and in what condition: the two go together, since a car of 2015 is not new.
 fn choose(scene: &Scene<'_>, draw: &mut Draw, demand: Demand, status: Status) -> (Build, usize) {
-    let Catalogue { kinds, kind_shares, electric, lines, .. } = scene.catalogue;
+    let Catalogue { kinds, current, kind_shares, electric, lines, .. } = scene.catalogue;
     let kind = demand.kind.unwrap_or_else(|| draw.weighted(kind_shares));
-    let share = if demand.electric { electric } else { &kinds[kind] };
+    let share = match status {
+        _ if demand.electric => electric,
+        // What comes from the factory is still built there.
+        Status::Intransit => &current[kind],
+        _ => &kinds[kind],
+    };
     let place = share.lines[draw.weighted(&share.cumulative)];
     let line = &lines[place];
 
@@ -139,15 +144,14 @@ fn choose(scene: &Scene<'_>, draw: &mut Draw, demand: Demand, status: Status) ->
         _ => USED,
     };
     let this_year = scene.year;
-    // Next year's models come in summer; last year's stay until they are sold. This year's come back as used ones by then.
-    let (newest, youngest) =
-        if scene.month >= 7 { (this_year + 1, this_year) } else { (this_year, this_year - 1) };
+    // Last year's new ones stay until they are sold. This year's come back as used ones when next year's models are there.
+    let youngest = if scene.newest > this_year { this_year } else { this_year - 1 };
     let of = |low: u16, high: u16| {
         let from = line.years.partition_point(|&year| year < low);
         &line.years[from..line.years.partition_point(|&year| year <= high).max(from)]
     };
     let (new, used, certified) =
-        (of(this_year - 1, newest), of(0, youngest), of(this_year - 6, this_year - 1));
+        (of(this_year - 1, scene.newest), of(0, youngest), of(this_year - 6, this_year - 1));
     let (condition, years) = match wanted {
         CERTIFIED if !certified.is_empty() => (CERTIFIED, certified),
         USED | CERTIFIED if !used.is_empty() => (USED, used),
@@ -259,8 +263,8 @@ fn write_prices(
     let line = &scene.catalogue.lines[build.line];
     let trim = line.trims[build.trim].1;
     let extra = line.power(build.power).map_or(0, |power| power.data.extra);
-    // Each level of equipment adds 4 % of the trim's price.
-    let today = trim + extra + trim * build.level / 25;
+    // Each level of equipment adds 5 % of the trim's price.
+    let today = trim + extra + trim * build.level / 20;
     let age = u32::from(scene.year.saturating_sub(build.year));
     // Prices of new ones rose by some 2 % a year.
     let msrp = round(today * (100 - (2 * age).min(40)) / 100, 5);

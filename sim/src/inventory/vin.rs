@@ -19,7 +19,8 @@ const YEARS: &[u8; 30] = b"ABCDEFGHJKLMNPRSTVWXY123456789";
 /// How many VINs one dealer can have.
 pub const SERIALS: u32 = 33_000_000;
 
-/// How many dealers can have VINs of their own. The last pair of letters is kept for [`Vin::unused`].
+/// How many dealers can have VINs of their own. The last pair of letters is kept for numbers
+/// that no unit has.
 pub const DEALERS: u16 = 33 * 33 - 1;
 
 /// A vehicle identification number of 17 upper-case letters and digits.
