@@ -43,7 +43,7 @@ serve() {
     # The file is whole once its line has ended.
     until [ "$(wc -l 2>/dev/null <"$work/servers/$name.json" || echo 0)" -ge 1 ]; do
         tries=$((tries + 1))
-        if [ "$tries" -gt 100 ] || ! kill -0 "$pid" 2>/dev/null; then
+        if [ "$tries" -gt 300 ] || ! kill -0 "$pid" 2>/dev/null; then
             echo "server '$name' did not start:" >&2
             cat "$work/$name.log" >&2
             exit 2
@@ -73,6 +73,8 @@ failed=0
 "$work/venv/bin/python" -m pytest -q -p no:cacheprovider "$here/python" || failed=1
 (cd "$work" && node --test --test-reporter=./reporter.js ./*.test.js) || failed=1
 for pid in $pids; do
-    kill -0 "$pid" 2>/dev/null || { echo "a server (pid $pid) ended during the tests" >&2; failed=1; }
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" || { echo "server $pid ended with $?, and a clean stop is 0" >&2; failed=1; }
 done
+pids=""
 exit "$failed"
