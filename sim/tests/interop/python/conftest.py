@@ -5,7 +5,7 @@ import pytest
 
 def pytest_sessionfinish(session, exitstatus):
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    skipped = [kind for kind in ("skipped", "xfailed", "xpassed", "deselected") if reporter.stats.get(kind)]
+    skipped = [kind for kind in ("skipped", "xfailed", "xpassed") if reporter.stats.get(kind)]
     if exitstatus == pytest.ExitCode.OK and skipped:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
