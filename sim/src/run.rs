@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -16,7 +17,7 @@ use crate::cli::{
     StockArgs,
 };
 use crate::dealer::DealerSpec;
-use crate::inventory::{self, Profile};
+use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::protocol::HeaderMode;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, business_time};
@@ -104,7 +105,15 @@ fn blueprint(stock: &StockArgs, spec: DealerSpec, threads: usize) -> Result<Blue
     let stock = match &stock.inventory {
         None => Stock::Generated(stock.vehicles),
         Some(path) => {
-            return Err(Failed::Input(format!("{}: --inventory is not served yet", path.display())));
+            let bytes = read_file(path)?;
+            let first =
+                bytes.iter().find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf));
+            let format = if first == Some(&b'[') { ImportFormat::Json } else { ImportFormat::Jsonl };
+            let midnight = day.to_zoned_datetime(TimeZone::UTC).map_err(Failed::running)?.timestamp();
+            let defaults = ImportDefaults { dealer_id: profile.dealer_id.clone(), updated_at: midnight };
+            let imported = Inventory::import(&bytes, format, &defaults)
+                .map_err(|error| Failed::Input(format!("{}: {error}", path.display())))?;
+            Stock::Given(Arc::new(imported))
         }
     };
     Ok(Blueprint { spec, profile, stock, day, threads })

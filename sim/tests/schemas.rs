@@ -121,7 +121,7 @@ fn places(value: &Value, at: &str, out: &mut Vec<String>) {
     out.push(at.to_owned());
     match value {
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(i, item)| places(item, &format!("{at}/{i}"), out))
+            items.iter().enumerate().for_each(|(i, item)| places(item, &format!("{at}/{i}"), out));
         }
         Value::Object(members) => {
             members.iter().for_each(|(name, member)| places(member, &format!("{at}/{name}"), out));

@@ -221,14 +221,16 @@ impl ProtocolError {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        ProtocolError {
-            faults,
-            ..ProtocolError::a2a(
-                code::INVALID_PARAMS,
-                "INVALID_PARAMS",
-                format!("Invalid parameters{first}{more}"),
-            )
-        }
+        // Of an error that it knows, the Python SDK keeps the metadata and nothing else.
+        let fields: Vec<_> =
+            faults.list.iter().take(MAX_METADATA_FIELDS).map(|fault| fault.at.as_str()).collect();
+        let error = ProtocolError::a2a(
+            code::INVALID_PARAMS,
+            "INVALID_PARAMS",
+            format!("Invalid parameters{first}{more}"),
+        )
+        .with("fields", fields.join(" "));
+        ProtocolError { faults, ..error }
     }
 
     /// -32001: with no tasks, no `taskId` names one.
@@ -295,6 +297,9 @@ impl ProtocolError {
         }
     }
 }
+
+/// Pointers that ErrorInfo's metadata names; the whole list is in BadRequest.
+const MAX_METADATA_FIELDS: usize = 16;
 
 /// What a caller sent, short enough to send back.
 fn shorten(text: &str) -> String {

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
 use super::routes::{Admin, Front};
+use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::dispatch::Scratch;
 
@@ -53,7 +54,7 @@ fn protocol(shared: &Shared) -> http1::Builder {
 }
 
 /// Runs one connection until it ends, or until a stop: then the request in flight is answered and the connection closed.
-async fn drive<C>(connection: C, mut phase: watch::Receiver<Phase>)
+async fn drive<C>(connection: C, mut phase: watch::Receiver<Phase>) -> hyper::Result<()>
 where
     C: std::future::Future<Output = hyper::Result<()>> + Graceful,
 {
@@ -72,9 +73,10 @@ where
             }
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = &ended {
         tracing::debug!("connection ended: {error}");
     }
+    ended
 }
 
 /// A connection that can be asked to end after the request in flight.
@@ -127,7 +129,10 @@ pub(super) fn serve_dealer(
                     let front = front.clone();
                     async move { Ok::<_, Infallible>(front.answer(request).await) }
                 });
-                drive(http.serve_connection(TokioIo::new(stream), service), phase).await;
+                let wire = Wire::new(stream);
+                if let Err(error) = drive(http.serve_connection(wire.clone(), service), phase).await {
+                    wire.end_after(&error).await;
+                }
             });
         }
         while running.join_next().await.is_some() {}

@@ -6,6 +6,7 @@
 mod connection;
 pub mod limits;
 mod routes;
+mod wire;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
