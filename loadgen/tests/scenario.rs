@@ -1,4 +1,5 @@
 //! Scenarios from the outside: what a session sends, keeps and checks.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

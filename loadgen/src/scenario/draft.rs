@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::fault::{Fault, Reporter, Source, quoted};
 use super::feeder::Pick;
-use super::members::{Members, integer_of, key_is_name, list_of, map_of, name_of};
+use super::members::{Members, integer_of, key_is_name, list_of, map_of, name_of, text_of};
 use super::yaml::{Key, Kind, Node};
 
 /// Weights, so that their sums stay far from any limit.
@@ -51,12 +51,7 @@ pub(crate) fn outline<'n>(root: &'n Node, reporter: &mut Reporter<'_>) -> Option
     let members = Members::of(root, "a scenario", &known, &[], reporter)?;
     let name = members.need("name", "a scenario", reporter);
     let name = name.and_then(|node| name_of(node, "the name of a scenario", reporter)).unwrap_or_default();
-    let description = members.get("description").map_or(Some(""), |node| {
-        if node.text().is_none() {
-            reporter.add(Fault::new(node.at, format!("`description` is text, this is {}", node.sort())));
-        }
-        node.text()
-    });
+    let description = members.get("description").and_then(|node| text_of(node, "the description", reporter));
     let variables = members.get("variables").map(|node| variables(node, reporter)).unwrap_or_default();
     let flows = members.need("flows", "a scenario", reporter).and_then(|node| {
         let flows = map_of(node, "`flows`", reporter)?;
@@ -156,7 +151,7 @@ fn listed<'n>(key: &'n Key, node: &'n Node, reporter: &mut Reporter<'_>) -> Opti
 /// The weights of `mix` by flow.
 fn mix<'n>(node: &'n Node, flows: &[Listed<'n>], reporter: &mut Reporter<'_>) -> BTreeMap<&'n str, u64> {
     let mut weights = BTreeMap::new();
-    let entries = list_of(node, "`mix`", reporter).unwrap_or_default();
+    let Some(entries) = list_of(node, "`mix`", reporter) else { return weights };
     for entry in entries {
         let Some(members) = Members::of(entry, "an entry of `mix`", &["flow", "weight"], &[], reporter)
         else {
@@ -190,7 +185,7 @@ fn known_flow<'l, 'n>(
     flows: &'l [Listed<'n>],
     reporter: &mut Reporter<'_>,
 ) -> Option<&'l Listed<'n>> {
-    let name = node.text().unwrap_or_default();
+    let name = text_of(node, "the name of a flow", reporter)?;
     let found = flows.iter().find(|flow| flow.name == name);
     if found.is_none() {
         let fault = Fault::new(node.at, format!("there is no flow {}", quoted(name)));

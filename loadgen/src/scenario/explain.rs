@@ -93,11 +93,9 @@ fn explain_items(flow: &Flow, session: &mut Session, out: &mut dyn fmt::Write) -
 
 fn explain_step(step: &Step, session: &mut Session, out: &mut dyn fmt::Write) -> fmt::Result {
     let conditions: Vec<&str> = step.when.iter().map(|when| when.text.as_str()).collect();
-    if conditions.is_empty() {
-        writeln!(out)?
-    } else {
-        writeln!(out, ", when {}", conditions.join(" and "))?
-    }
+    let when =
+        if conditions.is_empty() { String::new() } else { format!(", when {}", conditions.join(" and ")) };
+    writeln!(out, "{when}")?;
     let mut body = Vec::new();
     let now = Timestamp::from_second(EXAMPLE_MOMENT).unwrap_or(Timestamp::UNIX_EPOCH);
     step.render(session, now, false, &mut body);

@@ -39,20 +39,30 @@ pub(crate) struct Source {
 /// One thing wrong with an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    file: String,
+    file: Box<str>,
     at: Option<Pos>,
     what: String,
-    snippet: Option<(String, usize, usize)>,
-    allowed: Option<String>,
-    meant: Option<String>,
+    snippet: Option<Box<Snippet>>,
+    allowed: Option<Box<str>>,
+    meant: Option<Box<str>>,
     unreadable: bool,
+}
+
+/// A piece of the line with the fault, and what of it to mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Snippet {
+    line: String,
+    /// Characters before the mark.
+    before: usize,
+    /// Characters marked.
+    width: usize,
 }
 
 impl Fault {
     /// A fault that points into a text.
     pub(crate) fn new(at: Pos, what: impl Into<String>) -> Fault {
         Fault {
-            file: String::new(),
+            file: Box::default(),
             at: Some(at),
             what: what.into(),
             snippet: None,
@@ -64,7 +74,7 @@ impl Fault {
 
     /// A fault of a command-line argument, which has no line.
     pub(crate) fn of_argument(argument: &str, what: impl Into<String>) -> Fault {
-        Fault { file: clean(argument), at: None, ..Fault::new(Pos::START, what) }
+        Fault { file: clean(argument).into(), at: None, ..Fault::new(Pos::START, what) }
     }
 
     /// A file that cannot be read at all.
@@ -73,7 +83,7 @@ impl Fault {
     }
 
     /// Adds what would have been right.
-    pub(crate) fn allowed(mut self, allowed: impl Into<String>) -> Fault {
+    pub(crate) fn allowed(mut self, allowed: impl Into<Box<str>>) -> Fault {
         self.allowed = Some(allowed.into());
         self
     }
@@ -87,7 +97,7 @@ impl Fault {
 
     /// Adds the word that was probably meant, without listing the others.
     pub(crate) fn near<'a>(mut self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
-        self.meant = nearest(word, known).map(str::to_owned);
+        self.meant = nearest(word, known).map(Box::from);
         self
     }
 
@@ -113,7 +123,8 @@ impl fmt::Display for Fault {
             Some(at) => write!(f, "{}:{}:{}: {}", self.file, at.line, at.column, self.what)?,
             None => write!(f, "{}: {}", self.file, self.what)?,
         }
-        if let (Some(at), Some((line, before, width))) = (self.at, &self.snippet) {
+        if let (Some(at), Some(snippet)) = (self.at, &self.snippet) {
+            let Snippet { line, before, width } = &**snippet;
             let number = at.line.to_string();
             let margin = " ".repeat(number.len());
             write!(f, "\n  {number} | {line}\n  {margin} | {}{}", " ".repeat(*before), "^".repeat(*width))?;
@@ -202,12 +213,12 @@ impl Reporter<'_> {
     pub(crate) fn add(&mut self, fault: Fault) {
         let snippet = fault.at.and_then(|at| snippet(&self.source.text, at));
         let file = clean(&self.source.path.display().to_string());
-        self.faults.add(Fault { file, snippet, ..fault });
+        self.faults.add(Fault { file: file.into(), snippet: snippet.map(Box::new), ..fault });
     }
 }
 
-/// The line of `at` cut to a readable piece, the spaces before the mark, and the width of the mark.
-fn snippet(text: &str, at: Pos) -> Option<(String, usize, usize)> {
+/// The line of `at`, cut to a readable piece.
+fn snippet(text: &str, at: Pos) -> Option<Snippet> {
     let line = text.lines().nth(at.line.checked_sub(1)?)?;
     let column = at.column.saturating_sub(1);
     let skipped = column.saturating_sub(SNIPPET_BEFORE);
@@ -215,7 +226,7 @@ fn snippet(text: &str, at: Pos) -> Option<(String, usize, usize)> {
     let length = shown.chars().count();
     let before = (column - skipped).min(length);
     let width = at.width.clamp(1, (length - before).max(1));
-    Some((clean(&shown), before, width))
+    Some(Snippet { line: clean(&shown), before, width })
 }
 
 /// `text` without characters that would steer a terminal, one for one so that columns stay true.
@@ -292,18 +303,22 @@ mod tests {
         assert_eq!(distance("ab", "ba"), 1);
     }
 
+    fn shown(text: &str, at: Pos) -> Option<(String, usize, usize)> {
+        snippet(text, at).map(|Snippet { line, before, width }| (line, before, width))
+    }
+
     #[test]
     fn a_snippet_marks_the_place_and_cuts_long_lines() {
         let at = Pos { line: 2, column: 3, width: 4 };
-        assert_eq!(snippet("a\n\tbcdef\u{7}", at), Some((" bcdef\u{fffd}".to_owned(), 2, 4)));
+        assert_eq!(shown("a\n\tbcdef\u{7}", at), Some((" bcdef\u{fffd}".to_owned(), 2, 4)));
         let long = "x".repeat(5000);
-        let (line, before, _) = snippet(&long, Pos { line: 1, column: 4000, width: 1 }).unwrap();
+        let (line, before, _) = shown(&long, Pos { line: 1, column: 4000, width: 1 }).unwrap();
         assert_eq!((line.len(), before), (SNIPPET_WIDTH, SNIPPET_BEFORE));
     }
 
     #[test]
     fn a_fault_past_the_end_of_a_line_still_prints() {
-        assert_eq!(snippet("ab", Pos { line: 1, column: 9, width: 3 }), Some(("ab".to_owned(), 2, 1)));
-        assert_eq!(snippet("ab", Pos { line: 9, column: 1, width: 1 }), None);
+        assert_eq!(shown("ab", Pos { line: 1, column: 9, width: 3 }), Some(("ab".to_owned(), 2, 1)));
+        assert_eq!(shown("ab", Pos { line: 9, column: 1, width: 1 }), None);
     }
 }

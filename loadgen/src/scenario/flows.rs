@@ -13,7 +13,7 @@ use super::expect::Pattern;
 use super::expr::Template;
 use super::fault::{Fault, Reporter, quoted};
 use super::mark::marked;
-use super::members::{Members, is_name, key_is_name, list_of, map_of, name_of};
+use super::members::{Members, is_name, key_is_name, list_of, map_of, name_of, text_of};
 use super::pointer::{Path, Reader};
 use super::step::{Extract, Item, Step, Think, When};
 use super::workload::may_be_lead;
@@ -149,7 +149,7 @@ impl<'f> Walk<'_, 'f> {
 
     fn skill(&mut self, members: &Members<'_>) -> Option<Skill> {
         let node = members.need("skill", "a step", self.reporter)?;
-        let id = node.text().unwrap_or_default();
+        let id = text_of(node, "a skill", self.reporter)?;
         let skill = Skill::from_id(id);
         if skill.is_none() {
             let fault = Fault::new(node.at, format!("there is no skill {}", quoted(id)));
@@ -207,9 +207,14 @@ impl<'f> Walk<'_, 'f> {
     }
 
     fn path(&mut self, node: &Node) -> Option<(String, Path)> {
-        let parsed =
-            node.text().ok_or("a path is text").and_then(|text| Ok((text.to_owned(), Path::parse(text)?)));
-        parsed.map_err(|what| self.reporter.add(Fault::new(node.at, what).allowed(PATHS))).ok()
+        let text = text_of(node, "a path", self.reporter)?;
+        match Path::parse(text) {
+            Ok(path) => Some((text.to_owned(), path)),
+            Err(what) => {
+                self.reporter.add(Fault::new(node.at, what).allowed(PATHS));
+                None
+            }
+        }
     }
 
     fn checks(&mut self, node: &Node, reader: &mut Reader) -> Vec<Check> {
@@ -258,7 +263,7 @@ impl<'f> Walk<'_, 'f> {
             .iter()
             .map(|entry| {
                 let with = |what: String| Fault::new(entry.at, what);
-                let text = entry.text().unwrap_or_default();
+                let text = text_of(entry, "an outcome", self.reporter)?;
                 Pattern::parse(text, &names, with).map_err(|fault| self.reporter.add(fault)).ok()
             })
             .collect();
@@ -266,11 +271,10 @@ impl<'f> Walk<'_, 'f> {
     }
 
     fn on_error(&mut self, node: &Node) -> Option<bool> {
-        match node.text() {
-            Some("continue") => Some(true),
-            Some("stop") => Some(false),
+        match text_of(node, "`on_error`", self.reporter)? {
+            "continue" => Some(true),
+            "stop" => Some(false),
             text => {
-                let text = text.unwrap_or_default();
                 let fault =
                     Fault::new(node.at, format!("{} is no way to go on after an error", quoted(text)));
                 self.reporter.add(fault.one_of(text, ["stop", "continue"]));

@@ -97,7 +97,7 @@ impl Compiler<'_, '_> {
             }
             _ => return Some(()),
         };
-        self.refuse(node, ast, what, if timed { "it in a `request`" } else { "a constant, or a name" })
+        self.refuse(node, ast, what, if timed { "in a `request`" } else { "a constant, or a name" })
     }
 
     fn no_args(&mut self, node: &Node, ast: &Ast, function: &str, args: &[Arg], expr: Expr) -> Option<Expr> {

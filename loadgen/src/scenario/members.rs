@@ -60,19 +60,22 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_word)
 }
 
+/// The text that a scalar holds.
+pub(crate) fn text_of<'n>(node: &'n Node, what: &str, reporter: &mut Reporter<'_>) -> Option<&'n str> {
+    if node.text().is_none() {
+        reporter.add(Fault::new(node.at, format!("{what} is text, this is {}", node.sort())));
+    }
+    node.text()
+}
+
 /// The name that a scalar holds.
 pub(crate) fn name_of(node: &Node, what: &str, reporter: &mut Reporter<'_>) -> Option<String> {
-    match node.text() {
-        Some(text) if is_name(text) => Some(text.to_owned()),
-        Some(text) => {
-            reporter.add(not_a_name(node.at, text, what));
-            None
-        }
-        None => {
-            reporter.add(Fault::new(node.at, format!("{what} is a name, this is {}", node.sort())));
-            None
-        }
+    let text = text_of(node, what, reporter)?;
+    if !is_name(text) {
+        reporter.add(not_a_name(node.at, text, what));
+        return None;
     }
+    Some(text.to_owned())
 }
 
 /// Whether a member's key is a name; reported if not.
