@@ -48,10 +48,12 @@ fn one_step(variables: &str, request: &str) -> String {
 }
 
 fn steps(workload: &Workload, flow: usize) -> Vec<&Step> {
-    let step = |item| match item {
-        &Item::Step(ref step) => Some(step),
-        Item::Think(_) => None,
-    };
+    fn step(item: &Item) -> Option<&Step> {
+        match item {
+            Item::Step(step) => Some(step),
+            Item::Think(_) => None,
+        }
+    }
     workload.flows()[flow].items().iter().filter_map(step).collect()
 }
 
@@ -370,10 +372,12 @@ flows:
     - think: lognormal(p50=200ms, p99=1500ms)
 ";
     let workload = workload(text, &[]);
-    let think = |item| match item {
-        &Item::Think(ref think) => Some(think),
-        Item::Step(_) => None,
-    };
+    fn think(item: &Item) -> Option<&Think> {
+        match item {
+            Item::Think(think) => Some(think),
+            Item::Step(_) => None,
+        }
+    }
     let thinks: Vec<&Think> = workload.flows()[0].items().iter().filter_map(think).collect();
     let draws = |think: &Think| -> Vec<Duration> {
         let mut drawn: Vec<_> =

@@ -101,10 +101,38 @@ fn what_is_too_large_is_refused_quickly() {
         doubling.push_str(&format!("  f{n}: [ {{ include: f{m} }}, {{ include: f{m} }} ]\n", m = n - 1));
     }
     assert!(load_text(doubling.as_bytes()).unwrap_err().to_string().contains("more than 1000 items"));
+    let wide = format!(
+        "name: t\nvariables: {{ {} }}\n",
+        (0..2000).map(|n| format!("v{n}: 1, ")).collect::<String>()
+    );
+    assert!(load_text(wide.as_bytes()).unwrap_err().to_string().contains("more than 1000 variables"));
     let many: String = (0..500).map(|n| format!("unknown{n}: 1\n")).collect();
     let error = load_text(many.as_bytes()).unwrap_err();
     assert_eq!(error.faults().len(), 100);
     assert!(error.to_string().contains("more"), "{error}");
+}
+
+/// Work grows with the size of a file, not with its square: the largest files of one kind of fault each.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test of how long something takes reads a clock")]
+fn the_largest_files_are_refused_in_time() {
+    let lines = |line: &dyn Fn(usize) -> String| -> String { (0..45_000).map(line).collect() };
+    let flows = "name: t\nflows:\n  f:\n    - step: s\n      skill: inventory.search\n";
+    for text in [
+        lines(&|n| format!("k{n}: 1\n")),
+        format!("{flows}{}", lines(&|n| format!("    - {n}\n"))),
+        format!("{flows}      request:\n{}", lines(&|n| format!("        k{n}: ${{x{n}}}\n"))),
+        format!("{flows}      extract:\n{}", lines(&|n| format!("        k{n}: /{n}\n"))),
+        format!("name: t\nflows:\n{}", lines(&|n| format!("  k{n}: []\n"))),
+        format!("{flows}    - \"{}\"\n", "${".repeat(400_000)),
+        format!("[{}", "[".repeat(900_000)),
+        format!("a: {}", "&a *a ".repeat(100_000)),
+    ] {
+        let begin = std::time::Instant::now();
+        assert!(load_text(text.as_bytes()).is_err());
+        // Some tenths of a second without optimisation; the square would take minutes.
+        assert!(begin.elapsed().as_secs() < 20, "{}: {:?}", &text[..40], begin.elapsed());
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ast::{self, Ast, AstKind, PathStep, Piece, SyntaxError};
 use super::expr::{Expr, Template, TextPiece, follow};
-use super::fault::{Fault, Reporter, quoted};
+use super::fault::{Fault, Reporter, listed, quoted};
 use super::functions::FUNCTIONS;
 use super::yaml::{Kind, Node};
 
@@ -32,6 +32,8 @@ pub(crate) struct Scope<'s> {
     pub(crate) slots: &'s BTreeMap<String, usize>,
     /// The names that are set when this template is evaluated.
     pub(crate) visible: &'s BTreeSet<String>,
+    /// Whether all names are known; not if a feeder could not be read, whose columns are names.
+    pub(crate) complete: bool,
 }
 
 /// Compiles the templates of one source. Faults go to the reporter; a `None` was reported.
@@ -121,7 +123,7 @@ impl Compiler<'_, '_> {
     }
 
     fn name(&mut self, node: &Node, ast: &Ast, name: &str, path: &[PathStep]) -> Option<Expr> {
-        let Scope { sets, slots, visible } = &self.scope;
+        let Scope { sets, slots, visible, complete } = &self.scope;
         if let Some(value) = sets.get(name) {
             self.used_sets.insert(name.to_owned());
             return Some(Expr::Const(follow(value, path).clone()));
@@ -129,17 +131,23 @@ impl Compiler<'_, '_> {
         if let (true, Some(slot)) = (visible.contains(name), slots.get(name)) {
             return Some(Expr::Slot { slot: *slot, path: path.into() });
         }
+        if !complete && !slots.contains_key(name) {
+            return Some(Expr::Const(Value::Null));
+        }
         let at = node.within(ast.at, ast.width);
         self.reporter.add(if slots.contains_key(name) {
             Fault::new(at, format!("{} is set only further down, it has no value here", quoted(name)))
         } else if FUNCTIONS.contains(&name) {
             Fault::new(at, format!("a function is called with brackets: `{name}()`"))
         } else {
-            let known: Vec<&str> = visible.iter().chain(sets.keys()).map(String::as_str).collect();
-            let listed = if known.is_empty() { "no name is set here".to_owned() } else { known.join(", ") };
+            let mut known: Vec<&str> = visible.iter().chain(sets.keys()).map(String::as_str).collect();
+            if self.reporter.faults.is_full() {
+                known.clear();
+            }
+            let names = if known.is_empty() { "no name is set here".to_owned() } else { listed(&known) };
             Fault::new(at, format!("nothing sets {}", quoted(name)))
                 .near(name, known)
-                .allowed(format!("{listed}; text stands in quotes: '{name}'"))
+                .allowed(format!("{names}; text stands in quotes: '{name}'"))
         });
         None
     }

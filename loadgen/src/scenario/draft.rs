@@ -13,6 +13,10 @@ use super::yaml::{Key, Kind, Node};
 const MAX_WEIGHT: u64 = 1_000_000;
 /// Items of one flow after its includes are put in: flows that include each other twice would double without end.
 const MAX_ITEMS: usize = 1_000;
+/// Items of all flows together.
+const MAX_ALL_ITEMS: usize = 10_000;
+/// Flows, and variables, of one file.
+const MAX_NAMED: usize = 1_000;
 
 /// What may stand in a list of items, for messages.
 const ITEMS: &str = "`step: name`, `think: 1s`, `include: flow`";
@@ -24,6 +28,8 @@ pub(crate) struct Draft<'n> {
     pub(crate) description: String,
     pub(crate) variables: Vec<DraftVariable<'n>>,
     pub(crate) flows: Vec<DraftFlow<'n>>,
+    /// Whether every feeder was written soundly.
+    pub(crate) complete: bool,
     /// Names that some step extracts.
     pub(crate) extracted: BTreeSet<String>,
     /// Flows that others include.
@@ -58,24 +64,33 @@ pub(crate) fn outline<'n>(root: &'n Node, reporter: &mut Reporter<'_>) -> Option
         if flows.is_empty() {
             reporter.add(Fault::new(node.at, "a scenario has at least one flow"));
         }
-        Some(flows)
+        if let Some((key, _)) = flows.get(MAX_NAMED) {
+            reporter.add(Fault::new(key.at, format!("the scenario has more than {MAX_NAMED} flows")));
+        }
+        Some(&flows[..flows.len().min(MAX_NAMED)])
     });
     let listed: Vec<Listed<'n>> =
         flows.unwrap_or_default().iter().filter_map(|(k, v)| listed(k, v, reporter)).collect();
     let weights = members.get("mix").map(|node| mix(node, &listed, reporter));
-    let flows = listed
-        .iter()
-        .map(|flow| {
-            let mut items = Vec::new();
-            put_in(flow, &listed, &mut vec![flow.name], &mut items, reporter);
-            let weight = weights.as_ref().map_or(1, |weights| weights.get(flow.name).copied().unwrap_or(0));
-            DraftFlow { name: flow.name, weight, items }
-        })
-        .collect();
+    let mut flows: Vec<DraftFlow<'n>> = Vec::new();
+    let mut all_items = 0;
+    for flow in &listed {
+        let mut items = Vec::new();
+        put_in(flow, &listed, &mut vec![flow.name], &mut items, reporter);
+        all_items += items.len();
+        if all_items > MAX_ALL_ITEMS {
+            let what = format!("the flows have more than {MAX_ALL_ITEMS} items together, includes put in");
+            reporter.add(Fault::new(root.at, what));
+            break;
+        }
+        let weight = weights.as_ref().map_or(1, |weights| weights.get(flow.name).copied().unwrap_or(0));
+        flows.push(DraftFlow { name: flow.name, weight, items });
+    }
     Some(Draft {
         source: reporter.source.clone(),
         name,
         description: description.unwrap_or_default().to_owned(),
+        complete: variables.iter().all(|variable| variable.feeder.is_some() || !is_feeder(variable.node)),
         variables,
         flows,
         extracted: listed
@@ -98,14 +113,19 @@ fn variables<'n>(node: &'n Node, reporter: &mut Reporter<'_>) -> Vec<DraftVariab
         if !key_is_name(key, "the name of a variable", reporter) {
             continue;
         }
-        let is_feeder =
-            matches!(&node.kind, Kind::Map(members) if members.iter().any(|(k, _)| k.text == "file"));
-        let feeder = if is_feeder { feeder(node, reporter) } else { None };
-        if feeder.is_some() || !is_feeder {
-            variables.push(DraftVariable { key, node, feeder });
+        if variables.len() >= MAX_NAMED {
+            reporter.add(Fault::new(key.at, format!("the scenario has more than {MAX_NAMED} variables")));
+            break;
         }
+        let feeder = if is_feeder(node) { feeder(node, reporter) } else { None };
+        variables.push(DraftVariable { key, node, feeder });
     }
     variables
+}
+
+/// Whether a variable's value is a mapping with a member `file`.
+fn is_feeder(node: &Node) -> bool {
+    member(node, "file").is_some()
 }
 
 fn feeder<'n>(node: &'n Node, reporter: &mut Reporter<'_>) -> Option<(&'n Node, Pick)> {

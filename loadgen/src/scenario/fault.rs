@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// Faults kept; the rest are only counted, since nobody reads more.
 const MAX_FAULTS: usize = 100;
+/// Words that a message lists.
+const MAX_LISTED: usize = 20;
 /// Characters of a source line that a snippet shows before its mark, and in all.
 const SNIPPET_BEFORE: usize = 60;
 const SNIPPET_WIDTH: usize = 100;
@@ -91,8 +93,7 @@ impl Fault {
     /// Adds the allowed words, and the one that was probably meant by `word`.
     pub(crate) fn one_of<'a>(self, word: &str, allowed: impl IntoIterator<Item = &'a str>) -> Fault {
         let words: Vec<&str> = allowed.into_iter().collect();
-        let listed = if words.is_empty() { "(none)".to_owned() } else { words.join(", ") };
-        self.near(word, words).allowed(listed)
+        self.near(word, words.iter().copied()).allowed(listed(&words))
     }
 
     /// Adds the word that was probably meant, without listing the others.
@@ -136,6 +137,15 @@ impl fmt::Display for Fault {
             write!(f, "\n  did you mean `{meant}`?")?;
         }
         Ok(())
+    }
+}
+
+/// Words for a message: as many as a person reads.
+pub(crate) fn listed(words: &[&str]) -> String {
+    match words {
+        [] => "(none)".to_owned(),
+        words if words.len() <= MAX_LISTED => words.join(", "),
+        words => format!("{}, … ({} in all)", words[..MAX_LISTED].join(", "), words.len()),
     }
 }
 
@@ -187,6 +197,11 @@ impl Faults {
         }
     }
 
+    /// Whether further faults are only counted: no need to explain them well.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= MAX_FAULTS
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -211,7 +226,9 @@ pub(crate) struct Reporter<'f> {
 
 impl Reporter<'_> {
     pub(crate) fn add(&mut self, fault: Fault) {
-        let snippet = fault.at.and_then(|at| snippet(&self.source.text, at));
+        // Looking a line up reads the file from its start: not for each of a hundred thousand faults.
+        let at = fault.at.filter(|_| !self.faults.is_full());
+        let snippet = at.and_then(|at| snippet(&self.source.text, at));
         let file = clean(&self.source.path.display().to_string());
         self.faults.add(Fault { file: file.into(), snippet: snippet.map(Box::new), ..fault });
     }
@@ -262,7 +279,7 @@ fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&
     let limit = (word.chars().count() / 3).max(1);
     known
         .into_iter()
-        .filter(|candidate| *candidate != word && candidate.len() <= 100)
+        .filter(|candidate| *candidate != word && candidate.len().abs_diff(word.len()) <= 2 * limit)
         .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)

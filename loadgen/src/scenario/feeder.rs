@@ -1,5 +1,6 @@
 //! Feeders: rows of a CSV or JSONL file, one for each session.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::draw::{Key, Purpose};
 use super::fault::{Fault, Faults, Pos, Reporter, Source, quoted};
 
 /// Bytes of a feeder file; it is held in memory.
-pub(crate) const MAX_FEEDER_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_FEEDER_BYTES: u64 = 16 << 20;
 
 /// Which row a session gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +93,9 @@ fn csv(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<Valu
         None => Vec::new(),
     };
     let mut sound = true;
-    for (index, column) in columns.iter().enumerate() {
-        if columns[..index].contains(column) {
+    let mut seen = BTreeSet::new();
+    for column in &columns {
+        if !seen.insert(column) {
             reporter.add(Fault::new(Pos::START, format!("two columns are called {}", quoted(column))));
             sound = false;
         }

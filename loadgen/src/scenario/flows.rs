@@ -21,6 +21,8 @@ use super::yaml::{Kind, Node};
 
 const STEP: [&str; 8] = ["step", "skill", "request", "extract", "check", "when", "expect", "on_error"];
 const STEP_LATER: [&str; 4] = ["retry", "raw", "pacing", "loop"];
+/// Values that one step reads from its reply.
+const MAX_READ: usize = 100;
 const PATHS: &str = "/data/… (from the payload), envelope:/… (the whole body), header:Name";
 
 /// What the steps of one file have in common.
@@ -29,6 +31,8 @@ pub(crate) struct Names<'s> {
     pub(crate) slots: &'s BTreeMap<String, usize>,
     /// What is set when a session begins: variables and columns.
     pub(crate) at_begin: &'s BTreeSet<String>,
+    /// Whether all names are known, see [`Scope`].
+    pub(crate) complete: bool,
 }
 
 /// The items of a flow and whether any may submit a lead. `next_id` counts the steps of the workload.
@@ -81,9 +85,9 @@ struct Walk<'w, 'f> {
 
 impl<'f> Walk<'_, 'f> {
     fn compiler(&mut self) -> Compiler<'_, 'f> {
-        let Names { sets, slots, .. } = *self.names;
+        let Names { sets, slots, complete, .. } = *self.names;
         Compiler {
-            scope: Scope { sets, slots, visible: &self.visible },
+            scope: Scope { sets, slots, visible: &self.visible, complete },
             used_sets: self.used_sets,
             reporter: self.reporter,
         }
@@ -195,7 +199,11 @@ impl<'f> Walk<'_, 'f> {
 
     fn extracts(&mut self, node: &Node, reader: &mut Reader) -> Vec<Extract> {
         let mut extracts = Vec::new();
-        for (key, path) in map_of(node, "`extract`", self.reporter).unwrap_or_default() {
+        let written = map_of(node, "`extract`", self.reporter).unwrap_or_default();
+        if let Some((key, _)) = written.get(MAX_READ) {
+            self.reporter.add(Fault::new(key.at, format!("a step extracts at most {MAX_READ} values")));
+        }
+        for (key, path) in written.iter().take(MAX_READ) {
             let named = key_is_name(key, "the name of a value", self.reporter);
             if let (true, Some((text, path))) = (named, self.path(path)) {
                 let slot = self.names.slots.get(&key.text).copied();
@@ -219,7 +227,10 @@ impl<'f> Walk<'_, 'f> {
 
     fn checks(&mut self, node: &Node, reader: &mut Reader) -> Vec<Check> {
         let entries = list_of(node, "`check`", self.reporter).unwrap_or_default();
-        entries.iter().filter_map(|entry| self.check(entry, reader)).collect()
+        if let Some(entry) = entries.get(MAX_READ) {
+            self.reporter.add(Fault::new(entry.at, format!("a step has at most {MAX_READ} checks")));
+        }
+        entries.iter().take(MAX_READ).filter_map(|entry| self.check(entry, reader)).collect()
     }
 
     fn check(&mut self, node: &Node, reader: &mut Reader) -> Option<Check> {

@@ -151,23 +151,20 @@ impl<'l, 'n> Loader<'l, 'n> {
     fn scenario(&mut self, draft: &Draft<'_>, workload: &mut Workload, next_id: &mut usize) {
         let mut slots = BTreeMap::new();
         let mut visible = BTreeSet::new();
-        let feeders = self.feeders(draft, &mut slots);
+        let (feeders, all_read) = self.feeders(draft, &mut slots);
+        let complete = all_read && draft.complete;
         for fed in &feeders {
             visible.insert(fed.name.clone());
             visible.extend(fed.columns.iter().map(|(name, _)| name.clone()));
         }
-        let fed = visible.clone();
         for name in draft.variables.iter().map(|variable| &variable.key.text).chain(&draft.extracted) {
             let next = slots.len();
             slots.entry(name.clone()).or_insert(next);
         }
-        let mut variables = Vec::new();
-        for (position, variable) in draft.variables.iter().enumerate() {
-            variables.extend(self.variable(draft, variable, position, &slots, &mut visible, &fed));
-        }
+        let variables = self.variables(draft, &slots, &mut visible, complete);
         let index = workload.scenarios.len();
         let mut flows = Vec::new();
-        let names = Names { sets: &self.sets, slots: &slots, at_begin: &visible };
+        let names = Names { sets: &self.sets, slots: &slots, at_begin: &visible, complete };
         for flow in &draft.flows {
             let reporter = &mut Reporter { source: draft.source.clone(), faults: self.faults };
             let name = unique_name(flow.name, draft, self.drafts);
@@ -195,9 +192,11 @@ impl<'l, 'n> Loader<'l, 'n> {
         });
     }
 
-    /// Reads the feeders of a scenario, but for those that `--set` replaces. Their columns are names too.
-    fn feeders(&mut self, draft: &Draft<'_>, slots: &mut BTreeMap<String, usize>) -> Vec<Fed> {
+    /// Reads the feeders of a scenario, but for those that `--set` replaces, and tells whether all could be read. Their
+    /// columns are names too.
+    fn feeders(&mut self, draft: &Draft<'_>, slots: &mut BTreeMap<String, usize>) -> (Vec<Fed>, bool) {
         let mut feeders = Vec::new();
+        let mut all_read = true;
         for variable in &draft.variables {
             let name = &variable.key.text;
             let Some((file, pick)) = variable.feeder.filter(|_| !self.sets.contains_key(name)) else {
@@ -205,22 +204,11 @@ impl<'l, 'n> Loader<'l, 'n> {
             };
             let relative = file.text().unwrap_or_default();
             let path = draft.source.path.parent().unwrap_or(Path::new("")).join(relative);
-            let text = match read_bounded(&path, MAX_FEEDER_BYTES).map(into_text) {
-                Ok(Ok(text)) => text,
-                Ok(Err((text, at))) => {
-                    let source = Arc::new(Source { path, text });
-                    Reporter { source, faults: self.faults }.add(Fault::new(at, "this byte is not UTF-8"));
-                    continue;
-                }
-                Err(error) => {
-                    let what =
-                        format!("the feeder {} cannot be read: {error}", quoted(&path.display().to_string()));
-                    self.reporter(draft)
-                        .add(Fault::new(file.at, what).allowed("a path relative to this scenario"));
-                    continue;
-                }
+            let read = self.feeder_text(draft, file, &path);
+            let Some((columns, rows)) = read.and_then(|text| feeder::read(&path, text, self.faults)) else {
+                all_read = false;
+                continue;
             };
-            let Some((columns, rows)) = feeder::read(&path, text, self.faults) else { continue };
             let mut slot = |name: &str| {
                 let next = slots.len();
                 *slots.entry(name.to_owned()).or_insert(next)
@@ -230,34 +218,56 @@ impl<'l, 'n> Loader<'l, 'n> {
             let columns = columns.map(|column| (column.clone(), slot(&column))).collect();
             feeders.push(Fed { name: name.clone(), feeder: Feeder { rows, pick }, slot: own, columns });
         }
-        feeders
+        (feeders, all_read)
     }
 
-    /// A variable to evaluate when a session begins: not one that `--set` or a feeder holds.
-    fn variable(
+    /// The text of a feeder's file, which the scenario names at `file`.
+    fn feeder_text(&mut self, draft: &Draft<'_>, file: &Node, path: &Path) -> Option<String> {
+        match read_bounded(path, MAX_FEEDER_BYTES).map(into_text) {
+            Ok(Ok(text)) => Some(text),
+            Ok(Err((text, at))) => {
+                let source = Arc::new(Source { path: path.to_owned(), text });
+                Reporter { source, faults: self.faults }.add(Fault::new(at, "this byte is not UTF-8"));
+                None
+            }
+            Err(error) => {
+                let what =
+                    format!("the feeder {} cannot be read: {error}", quoted(&path.display().to_string()));
+                self.reporter(draft)
+                    .add(Fault::new(file.at, what).allowed("a path relative to this scenario"));
+                None
+            }
+        }
+    }
+
+    /// The variables to evaluate when a session begins: those that neither `--set` nor a feeder holds. `visible` are the
+    /// names that feeders set, and in the end all that are set then.
+    fn variables(
         &mut self,
         draft: &Draft<'_>,
-        variable: &DraftVariable<'_>,
-        position: usize,
         slots: &BTreeMap<String, usize>,
         visible: &mut BTreeSet<String>,
-        fed: &BTreeSet<String>,
-    ) -> Option<Variable> {
-        let name = &variable.key.text;
-        if variable.feeder.is_some() {
+        complete: bool,
+    ) -> Vec<Variable> {
+        let fed = visible.clone();
+        let mut variables = Vec::new();
+        for (position, variable) in draft.variables.iter().enumerate() {
+            let name = &variable.key.text;
+            let template = variable.feeder.is_none().then(|| {
+                let compiler = &mut Compiler {
+                    scope: Scope { sets: &self.sets, slots, visible, complete },
+                    used_sets: &mut self.used_sets,
+                    reporter: &mut Reporter { source: draft.source.clone(), faults: self.faults },
+                };
+                compiler.template(variable.node, Place::Variable)
+            });
             visible.insert(name.clone());
-            return None;
+            let held = self.sets.contains_key(name) || fed.contains(name);
+            if let (Some(Some(template)), Some(slot), false) = (template, slots.get(name), held) {
+                variables.push(Variable { name: name.clone(), template, slot: *slot, position });
+            }
         }
-        let template = Compiler {
-            scope: Scope { sets: &self.sets, slots, visible },
-            used_sets: &mut self.used_sets,
-            reporter: &mut Reporter { source: draft.source.clone(), faults: self.faults },
-        }
-        .template(variable.node, Place::Variable);
-        visible.insert(name.clone());
-        let held = self.sets.contains_key(name) || fed.contains(name);
-        let slot = *slots.get(name)?;
-        template.filter(|_| !held).map(|template| Variable { name: name.clone(), template, slot, position })
+        variables
     }
 
     /// A `--set` that no scenario has a use for is a slip of the hand.

@@ -142,8 +142,19 @@ struct Frame {
 
 enum Open {
     List(Vec<Node>),
-    /// Members, and a key that waits for its value. A key that was refused is kept to take its value along.
-    Map(Vec<(Key, Node)>, Option<(Key, bool)>),
+    /// Members, a key that waits for its value (with whether it is taken: one that was refused takes its value along), and
+    /// the line of each key.
+    Map {
+        members: Vec<(Key, Node)>,
+        waiting: Option<(Key, bool)>,
+        lines: HashMap<String, usize>,
+    },
+}
+
+impl Open {
+    fn map() -> Open {
+        Open::Map { members: Vec::new(), waiting: None, lines: HashMap::new() }
+    }
 }
 
 /// The tree of `reporter`'s text; `None` when its syntax is broken (reported). Double keys and tags are reported too and
@@ -203,13 +214,13 @@ impl Builder {
             }
             Event::MappingStart(_, anchor, tag) => {
                 refuse_tag(tag.is_some(), at, reporter);
-                self.open(Frame { at, anchor, kind: Open::Map(Vec::new(), None) })
+                self.open(Frame { at, anchor, kind: Open::map() })
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(frame) = self.stack.pop() else { return Ok(()) };
                 let kind = match frame.kind {
                     Open::List(items) => Kind::List(items),
-                    Open::Map(members, _) => Kind::Map(members),
+                    Open::Map { members, .. } => Kind::Map(members),
                 };
                 self.put(Node { at: frame.at, kind }, frame.anchor, reporter)
             }
@@ -262,9 +273,9 @@ impl Builder {
         match self.stack.last_mut().map(|frame| &mut frame.kind) {
             None => self.root = Some(node),
             Some(Open::List(items)) => items.push(node),
-            Some(Open::Map(members, waiting)) => match waiting.take() {
+            Some(Open::Map { members, waiting, lines }) => match waiting.take() {
                 None => {
-                    let accepted = check_key(&node, members, reporter);
+                    let accepted = check_key(&node, lines, reporter);
                     let text = node.text().unwrap_or_default().to_owned();
                     *waiting = Some((Key { text, at: node.at }, accepted));
                 }
@@ -277,7 +288,7 @@ impl Builder {
 }
 
 /// Whether a key can be taken; reports why not.
-fn check_key(node: &Node, members: &[(Key, Node)], reporter: &mut Reporter<'_>) -> bool {
+fn check_key(node: &Node, lines: &mut HashMap<String, usize>, reporter: &mut Reporter<'_>) -> bool {
     let Some(text) = node.text() else {
         reporter.add(Fault::new(node.at, format!("a member's name is text, this is {}", node.sort())));
         return false;
@@ -288,11 +299,12 @@ fn check_key(node: &Node, members: &[(Key, Node)], reporter: &mut Reporter<'_>) 
             .add(Fault::new(node.at, what).allowed("an alias for a whole value, or an `include` of a flow"));
         return false;
     }
-    if let Some((first, _)) = members.iter().find(|(key, _)| key.text == text) {
-        let what = format!("{} stands twice in this mapping, first in line {}", quoted(text), first.at.line);
+    if let Some(first) = lines.get(text) {
+        let what = format!("{} stands twice in this mapping, first in line {first}", quoted(text));
         reporter.add(Fault::new(node.at, what));
         return false;
     }
+    lines.insert(text.to_owned(), node.at.line);
     true
 }
 
