@@ -514,3 +514,47 @@ fn a_filter_of_unknown_values_matches_nothing() {
         "values of a filter are alternatives"
     );
 }
+
+#[test]
+fn every_sort_is_what_the_model_says() {
+    let (mut query, mut scratch) = (Query::new(), Scratch::default());
+    for model in STOCKS.iter() {
+        for field in SortField::ALL {
+            for order in [SortOrder::Ascending, SortOrder::Descending] {
+                let ask = Ask {
+                    any_of: Vec::new(),
+                    at_least: Vec::new(),
+                    at_most: Vec::new(),
+                    fast: None,
+                    vin: None,
+                    stock: None,
+                    query: String::new(),
+                    sort: Some((field, order)),
+                    skip: 0,
+                    limit: model.inventory.len(),
+                };
+                ask.fill(&model.inventory, &mut query);
+                let page = model.inventory.search(&query, &mut scratch);
+                assert_eq!(page.rows, model.rows(&ask), "{field:?} {order:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_identifiers_must_name_the_same_vehicle() {
+    let inventory = &STOCKS[0].inventory;
+    let fixtures = inventory.fixtures();
+    let (vin, stock) = (fixtures.available_vin.unwrap(), fixtures.available_stock.unwrap());
+    let mut scratch = Scratch::default();
+    let mut total = |vins: &[&str], stocks: &[&str]| {
+        let mut query = Query::new();
+        vins.iter().for_each(|vin| query.vin(inventory, vin));
+        stocks.iter().for_each(|stock| query.stock(inventory, stock));
+        inventory.search(&query, &mut scratch).total
+    };
+    assert_eq!(total(&[&vin], &[&stock]), 1);
+    assert_eq!(total(&[&vin], &[&fixtures.other_stock.unwrap()]), 0);
+    assert_eq!(total(&[&vin, &fixtures.unknown_vin.unwrap()], &[&stock]), 0);
+    assert_eq!(total(&[&fixtures.sold_vin.unwrap()], &[]), 0, "sold ones are not listed");
+}

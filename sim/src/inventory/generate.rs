@@ -67,6 +67,9 @@ pub enum GenerateError {
         /// What was asked for.
         day: Date,
     },
+    /// [`Profile::rooftops`] is empty, so vehicles have no place to be.
+    #[error("the dealer's profile has no rooftop; it needs one at least")]
+    NoRooftop,
     /// A built-in file was edited wrongly.
     #[error(transparent)]
     Vocabulary(#[from] VocabularyError),
@@ -200,7 +203,7 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// If the size, the day or the dealer's number is out of range.
+    /// If the size, the day or the dealer's number is out of range, or the profile has no rooftop.
     pub fn generate(spec: &Spec, profile: &Profile) -> Result<Inventory, GenerateError> {
         if spec.vehicles > MOST_VEHICLES {
             return Err(GenerateError::TooManyVehicles { vehicles: spec.vehicles });
@@ -210,6 +213,9 @@ impl Inventory {
         }
         if !YEARS.contains(&spec.day.year()) {
             return Err(GenerateError::DayOutOfRange { day: spec.day });
+        }
+        if profile.rooftops.is_empty() {
+            return Err(GenerateError::NoRooftop);
         }
         let vocabulary = Vocabulary::built_in()?;
         let mut dictionaries = Dictionaries::new();
@@ -330,6 +336,8 @@ mod tests {
             refused(&Spec { day: Date::constant(2019, 12, 31), ..spec }),
             GenerateError::DayOutOfRange { .. }
         ));
+        let nowhere = Profile { rooftops: Vec::new(), ..profile.clone() };
+        assert_eq!(Inventory::generate(&spec, &nowhere).unwrap_err(), GenerateError::NoRooftop);
         assert_eq!(Inventory::generate(&Spec { vehicles: 0, ..spec }, &profile).unwrap().len(), 0);
     }
 }

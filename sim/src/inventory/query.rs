@@ -13,8 +13,8 @@ use super::keys::Key;
 pub struct Query {
     pub(crate) sets: [CodeSet; COLUMNS],
     pub(crate) ranges: [Option<Bounds>; NUMBERS],
-    /// The only rows that may match, if a VIN or a stock number was asked for.
-    pub(crate) only: Option<Vec<u32>>,
+    /// The only row that may match, if a VIN or a stock number was asked for, or that there is none.
+    pub(crate) only: Option<Option<u32>>,
     words: Vec<Word>,
     word_count: usize,
     folded: String,
@@ -218,8 +218,8 @@ impl Query {
 
     fn restrict(&mut self, inventory: &Inventory, key: Key, text: &str) {
         let row = inventory.keys.find(&inventory.store, key, text);
-        let only = self.only.get_or_insert_with(|| row.into_iter().collect());
-        only.retain(|&known| Some(known) == row);
+        // Two identifiers that name different vehicles name none.
+        self.only = Some(if self.only.is_none_or(|only| only == row) { row } else { None });
     }
 
     /// Demands that every word of `text` occur, whatever its case, in the vehicle: inside its year or one of its text members
@@ -264,7 +264,7 @@ impl Query {
 
     /// Whether it is known without a look at any vehicle that none matches.
     pub(crate) fn matches_nothing(&self) -> bool {
-        self.only.as_ref().is_some_and(Vec::is_empty)
+        self.only == Some(None)
             || self.sets.iter().any(|set| set.active && set.codes.is_empty())
             || self.ranges.iter().flatten().any(|bounds| bounds.low > bounds.high)
             || self.words().iter().any(|word| !word.occurs())

@@ -64,11 +64,8 @@ pub(crate) fn each_block(
             visit(block);
         }
     };
-    if let Some(rows) = &query.only {
-        for &row in rows {
-            block(row as usize / GROUP_ROWS, row as usize % GROUP_ROWS, 1);
-        }
-        return;
+    if let Some(Some(row)) = query.only {
+        return block(row as usize / GROUP_ROWS, row as usize % GROUP_ROWS, 1);
     }
     for (index, group) in store.groups().iter().enumerate() {
         block(index, 0, group.len());

@@ -4,7 +4,7 @@ use fake::Fake;
 use fake::faker::name::en::FirstName;
 
 use super::catalogue::{Build, Catalogue, LEVELS, Line};
-use super::columns::{CONDITIONS, Cells, Column, Number, Status};
+use super::columns::{CONDITIONS, Cells, Column, MISSING, Number, Status};
 use super::draw::Draw;
 use super::generate::Scene;
 use super::json;
@@ -308,7 +308,7 @@ fn write_prices(
     let most = if condition == NEW { 7 } else { 3 };
     let discounted = demand.fees.is_none() && draw.percent(55);
     let discount = if discounted { list_price * draw.between(1, most) / 100 / 25 * 25 } else { 0 };
-    let price = list_price + charges - discount;
+    let price = (list_price - discount).saturating_add(charges).min(MISSING - 1);
     cells.set_number(Number::Price, price);
     json::number_member(out, "price", u64::from(price));
 }
@@ -334,7 +334,7 @@ fn write_fees(
         out.extend_from_slice(b",\"amount\":");
         json::number(out, u64::from(amount));
         out.push(b'}');
-        sum += amount;
+        sum = u32::saturating_add(sum, amount);
     };
     let own = scene.profile.rooftops[rooftop].fees.as_deref().unwrap_or_default();
     for charge in own {
