@@ -108,7 +108,7 @@ impl fmt::Display for ImportError {
 impl std::error::Error for ImportError {}
 
 /// The members that a listing shows; the others are for the detail alone. The same split as generated stock has.
-const LISTED: [&str; 26] = [
+const LISTED: [&str; 27] = [
     "vehicle_type",
     "year",
     "make",
@@ -134,6 +134,7 @@ const LISTED: [&str; 26] = [
     "msrp",
     "fees",
     "price",
+    "inventory_date",
     "updated_at",
 ];
 

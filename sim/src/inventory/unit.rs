@@ -112,10 +112,7 @@ pub(crate) fn draw(scene: &Scene<'_>, row: u32, text: &mut UnitText) -> (Cells, 
     }
     write_colors(scene, draw, line, &mut cells, out);
     write_prices(scene, draw, build, condition, rooftop, demand, &mut cells, out);
-    let (date, seconds) = updated(scene, draw, status);
-    cells.set_number(Number::UpdatedAt, seconds);
-    json::key(out, "updated_at");
-    write_instant(out, date, seconds);
+    write_dates(scene, draw, status, condition, &mut cells, out);
 
     let stock = has_stock.then_some(text.stock.as_str());
     write_detail(scene, draw, status, condition, rooftop, undecoded, stock, &mut text.detail);
@@ -356,6 +353,30 @@ fn round(amount: u32, to: u32) -> u32 {
     amount / to * to
 }
 
+/// When the unit came in, and when something about it last changed: a listing says both (seed 000, reply to
+/// `inventory.search`).
+fn write_dates(
+    scene: &Scene<'_>,
+    draw: &mut Draw,
+    status: Status,
+    condition: usize,
+    cells: &mut Cells,
+    out: &mut Vec<u8>,
+) {
+    let (date, seconds) = updated(scene, draw, status);
+    let most = match (status, condition) {
+        (Status::Intransit, _) => 10,
+        (_, NEW) => 110,
+        _ => 70,
+    };
+    if let Some(date) = scene.dates.get(draw.between(1, most) as usize) {
+        json::text_member(out, "inventory_date", date);
+    }
+    cells.set_number(Number::UpdatedAt, seconds);
+    json::key(out, "updated_at");
+    write_instant(out, date, seconds);
+}
+
 /// When availability or price last changed: in the last business days before the stock's day, in business hours.
 fn updated<'s>(scene: &'s Scene<'_>, draw: &mut Draw, status: Status) -> (&'s str, u32) {
     let days = &scene.business_days;
@@ -392,14 +413,6 @@ fn write_detail(
     stock: Option<&str>,
     out: &mut Vec<u8>,
 ) {
-    let most = match (status, condition) {
-        (Status::Intransit, _) => 10,
-        (_, NEW) => 110,
-        _ => 70,
-    };
-    if let Some(date) = scene.dates.get(draw.between(1, most) as usize) {
-        json::text_member(out, "inventory_date", date);
-    }
     if let (Some(website), Some(stock)) = (&scene.profile.rooftops[rooftop].website, stock) {
         json::key(out, "vdp_url");
         out.push(b'"');
