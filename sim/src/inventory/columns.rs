@@ -1,6 +1,14 @@
 //! What the inventory keeps beside the JSON text of a vehicle: one code per text member and one number per numeric member,
 //! in columns, so that a search reads only what it asks about.
 
+use crate::protocol::payload;
+
+/// The classes of vehicle, in the order of their codes in [`Column::VehicleType`] (from 1 on).
+pub(crate) const VEHICLE_TYPES: &[&str] = payload::VEHICLE_TYPES;
+
+/// The conditions of a vehicle for sale, in the order of their codes in [`Column::Condition`] (from 1 on).
+pub(crate) const CONDITIONS: &[&str] = payload::SALE_CONDITIONS;
+
 /// A text member with a dictionary of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(usize)]
@@ -215,12 +223,6 @@ impl Status {
     }
 }
 
-/// The five classes of vehicle, in the order of their codes in [`Column::VehicleType`] (from 1 on).
-pub(crate) const VEHICLE_TYPES: [&str; 5] = ["car", "motorcycle", "trailer", "rv", "other"];
-
-/// The three conditions of a vehicle for sale, in the order of their codes in [`Column::Condition`] (from 1 on).
-pub(crate) const CONDITIONS: [&str; 3] = ["new", "used", "cpo"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,5 +239,6 @@ mod tests {
             assert_eq!(Status::from_word(status.word()), Some(status));
         }
         assert_eq!(Status::from_word("Sold"), None);
+        assert_eq!(Status::ALL.map(Status::word), payload::STOCK_STATUSES);
     }
 }

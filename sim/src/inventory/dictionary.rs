@@ -107,8 +107,8 @@ impl Dictionaries {
         let mut dictionaries = Dictionaries(Default::default());
         let enumerations: [(Column, &[&str]); 4] = [
             (Column::Status, &Status::ALL.map(Status::word)),
-            (Column::VehicleType, &VEHICLE_TYPES),
-            (Column::Condition, &CONDITIONS),
+            (Column::VehicleType, VEHICLE_TYPES),
+            (Column::Condition, CONDITIONS),
             (Column::DcFastCharge, &["false", "true"]),
         ];
         for (column, words) in enumerations {

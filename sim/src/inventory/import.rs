@@ -16,6 +16,7 @@ use super::json;
 use super::keys::{self, Key};
 use super::store::{GROUP_ROWS, Group, NO_BUILD, Store};
 use super::vehicle::{self, Checked, Members};
+use crate::protocol::json::Doc;
 
 /// The form of a stock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -180,6 +181,7 @@ struct Import<'a> {
     taken: [HashMap<String, RowPlace>; 3],
     faults: Vec<RowFault>,
     more: usize,
+    doc: Doc,
     listing: Vec<u8>,
     detail: Vec<u8>,
 }
@@ -194,6 +196,7 @@ impl<'a> Import<'a> {
             taken: Default::default(),
             faults: Vec::new(),
             more: 0,
+            doc: Doc::default(),
             listing: Vec::new(),
             detail: Vec::new(),
         }
@@ -234,8 +237,9 @@ impl<'a> Import<'a> {
             Err(error) => return self.fault(place, String::new(), error.to_string()),
         };
         let mut faults = Vec::new();
-        let checked = vehicle::check(&members, &mut self.dictionaries, &mut faults);
+        let checked = vehicle::check(text, &members, &mut self.doc, &mut self.dictionaries, &mut faults);
         let mut right = faults.is_empty();
+        self.more += checked.unlisted;
         for fault in faults {
             self.fault(place, fault.pointer, fault.reason);
         }
@@ -281,7 +285,7 @@ impl<'a> Import<'a> {
         if !checked.has_dealer_id {
             json::text_member(listing, "dealer_id", &defaults.dealer_id);
         }
-        if !checked.has_updated_at {
+        if checked.cells.numbers[Number::UpdatedAt as usize] == MISSING {
             // To the second, as generated stock has it.
             let seconds = defaults.updated_at.as_second().clamp(0, i64::from(MISSING - 1));
             checked.cells.set_number(Number::UpdatedAt, seconds as u32);

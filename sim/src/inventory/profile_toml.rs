@@ -11,6 +11,7 @@ use super::profile::{
     Address, Contact, DAYS, Fee, Geo, Hours, Profile, ProfileError, ProfileFault, Rooftop, Schedule,
     WeeklyHours,
 };
+use crate::protocol::format::Format;
 
 /// More faults than this are not listed one by one.
 const MOST_FAULTS: usize = 100;
@@ -65,7 +66,7 @@ impl Reader<'_> {
 
     fn text(&mut self, value: &Value<'_>) -> Option<String> {
         match value.get_ref() {
-            DeValue::String(text) if !text.trim().is_empty() => Some(text.to_string()),
+            DeValue::String(text) if Format::NonBlank.holds(text) => Some(text.to_string()),
             DeValue::String(_) => self.wrong(value, "a text that is not empty"),
             _ => self.wrong(value, "a text in quotes"),
         }
@@ -184,19 +185,20 @@ impl Reader<'_> {
                 "website" => {
                     rooftop.website =
                         reader.checked(value, "an absolute URI such as \"https://dealer.example\"", |text| {
-                            fluent_uri::Uri::parse(text).is_ok()
+                            Format::Uri.holds(text)
                         });
                 }
                 "geo" => rooftop.geo = reader.geo(value),
                 "emails" => {
-                    rooftop.emails = reader.contacts(value, "a mail address", |text| {
-                        text.split_once('@')
-                            .is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
-                    });
+                    rooftop.emails = reader.contacts(
+                        value,
+                        "a mail address such as \"sales@dealer.example\"",
+                        Format::Email,
+                    );
                 }
                 "phones" => {
                     rooftop.phones =
-                        reader.contacts(value, "an E.164 number such as \"+16195550110\"", is_e164);
+                        reader.contacts(value, "an E.164 number such as \"+16195550110\"", Format::E164);
                 }
                 "address" => rooftop.address = Some(reader.address(value)),
                 "schedules" => rooftop.schedules = reader.schedules(value),
@@ -243,18 +245,13 @@ impl Reader<'_> {
         }
     }
 
-    fn contacts(
-        &mut self,
-        value: &Value<'_>,
-        expected: &str,
-        check: impl Fn(&str) -> bool + Copy,
-    ) -> Vec<Contact> {
+    fn contacts(&mut self, value: &Value<'_>, expected: &str, format: Format) -> Vec<Contact> {
         self.array(value, "a list of { name, value }", |reader, item| {
             let (mut name, mut address) = (None, None);
             reader.members(item, "name, value", |reader, key, value| {
                 match key {
                     "name" => name = reader.text(value),
-                    "value" => address = Some(reader.checked(value, expected, check)),
+                    "value" => address = Some(reader.checked(value, expected, |text| format.holds(text))),
                     _ => return false,
                 }
                 true
@@ -366,18 +363,10 @@ impl Reader<'_> {
     }
 }
 
-fn is_e164(text: &str) -> bool {
-    let Some(digits) = text.strip_prefix('+') else { return false };
-    (2..=15).contains(&digits.len())
-        && !digits.starts_with('0')
-        && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// `HH:MM`, both of two digits.
+/// `HH:MM`, with blanks around it or without.
 fn clock(text: &str) -> Option<Time> {
-    let (hour, minute) = text.trim().split_once(':')?;
-    let number = |text: &str| (text.len() == 2).then(|| text.parse::<i8>().ok()).flatten();
-    Time::new(number(hour)?, number(minute)?, 0, 0).ok()
+    let text = text.trim();
+    Format::HourMinute.holds(text).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -432,6 +421,27 @@ legal_name = ""
         assert_eq!(faults.len(), expected.len(), "{faults:#?}");
         for (fault, expected) in faults.iter().zip(expected) {
             assert!(fault.starts_with(expected), "{fault} should start with {expected}");
+        }
+    }
+
+    #[test]
+    fn mail_addresses_and_hours_are_those_of_the_protocol() {
+        let rooftop = |member: &str| {
+            let text = format!("dealer_id = \"d\"\nname = \"D\"\n[[rooftop]]\nname = \"R\"\n{member}\n");
+            read("p.toml", &text).map(|profile| profile.information())
+        };
+        let read = rooftop(
+            "emails = [{ value = \"a@b.example\" }]\nschedules = { s = { friday = \"09:00 - 18:30\" } }",
+        );
+        assert!(read.unwrap().contains(r#""friday":{"open":"09:00","close":"18:30"}"#));
+        for wrong in [
+            "emails = [{ value = \"a b@c.example\" }]",
+            "schedules = { s = { friday = \"+9:00-18:00\" } }",
+            "schedules = { s = { friday = \"09:00-24:00\" } }",
+            "notes = \"\\uFEFF\"",
+        ] {
+            let faults = rooftop(wrong).unwrap_err().faults;
+            assert!(faults.len() == 1 && faults[0].line == 5, "{wrong}: {faults:?}");
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::protocol::format::Format;
+
 /// The letters and digits of a VIN (ISO 3779: I, O and Q are left out).
 const ALPHABET: &[u8; 33] = b"ABCDEFGHJKLMNPRSTUVWXYZ0123456789";
 
@@ -85,15 +87,11 @@ fn model_year(year: u16) -> u8 {
     YEARS[usize::from(year.saturating_sub(1980) % 30)]
 }
 
-/// Whether `vin` has the form that AAP demands, `^[A-HJ-NPR-Z0-9]{17}$` (digest, section d.2). Says nothing about the check
-/// digit, which AAP does not ask for.
-pub fn is_well_formed(vin: &str) -> bool {
-    vin.len() == 17 && vin.bytes().all(|byte| ALPHABET.contains(&byte))
-}
-
-/// Whether `vin` is well formed and its ninth place is the check digit of the others (ISO 3779, 49 CFR 565).
+/// Whether `vin` has the form that AAP demands (digest, section d.2) and its ninth place is the check digit of the others
+/// (ISO 3779, 49 CFR 565), which AAP does not ask for.
 pub fn has_valid_check_digit(vin: &str) -> bool {
-    is_well_formed(vin) && <&[u8; 17]>::try_from(vin.as_bytes()).is_ok_and(|vin| check_digit(vin) == vin[8])
+    Format::Vin.holds(vin)
+        && <&[u8; 17]>::try_from(vin.as_bytes()).is_ok_and(|vin| check_digit(vin) == vin[8])
 }
 
 /// The check digit: the sum of each place's value times its weight, modulo 11, where ten is X.

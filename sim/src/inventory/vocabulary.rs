@@ -185,7 +185,7 @@ mod tests {
         let (makes, cars) = count("car");
         assert!(makes >= 20 && cars >= 100, "{makes} makes, {cars} models");
         assert!(count("motorcycle").0 >= 5);
-        for kind in VEHICLE_TYPES {
+        for &kind in VEHICLE_TYPES {
             assert!(count(kind).1 >= 5, "{kind}");
             assert!(vocabulary.words.types[kind] > 0);
             assert!(vocabulary.words.features[kind].len() >= 8, "{kind}");

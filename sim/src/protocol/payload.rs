@@ -11,6 +11,8 @@ pub const SALE_CONDITIONS: &[&str] = &["new", "used", "cpo"];
 pub const WEAR_CONDITIONS: &[&str] = &["excellent", "good", "fair", "poor"];
 /// The statuses in which a unit is listed.
 pub const LISTED_STATUSES: &[&str] = &["available", "intransit", "pending"];
+/// The statuses of a unit that a dealer keeps: those of a listing, and that of a unit which is listed no more.
+pub const STOCK_STATUSES: &[&str] = &["available", "intransit", "pending", "sold"];
 /// Classes of unit.
 pub const VEHICLE_TYPES: &[&str] = &["car", "motorcycle", "trailer", "rv", "other"];
 /// The fields a search can be ordered by.
@@ -110,19 +112,25 @@ const fn join(head: [Field; 34], tail: [Field; 6]) -> [Field; 40] {
 
 const STATUS: Field = Field::optional("status", &Shape::Enum(LISTED_STATUSES));
 const LISTED: Field = Field::required("status", &Shape::Enum(LISTED_STATUSES));
+const KEPT: Field = Field::required("status", &Shape::Enum(STOCK_STATUSES));
 
 static INTEREST: [Field; 40] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), STATUS), VEHICLE_REST);
 static TRADE_IN: [Field; 40] = join(vehicle(&Shape::Enum(WEAR_CONDITIONS), STATUS), VEHICLE_REST);
 static LISTING: [Field; 40] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), LISTED), VEHICLE_REST);
+static STOCK: [Field; 40] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), KEPT), VEHICLE_REST);
 
 static INTEREST_RECORD: Record = Record { fields: &INTEREST, open: true, any_of: &[] };
 static TRADE_IN_RECORD: Record = Record { fields: &TRADE_IN, open: true, any_of: &[] };
 static LISTING_RECORD: Record = Record { fields: &LISTING, open: true, any_of: &[] };
+static STOCK_RECORD: Record = Record { fields: &STOCK, open: true, any_of: &["vin", "stock", "vehicle_id"] };
 
 static INTEREST_SHAPE: Shape = Shape::Record(&INTEREST_RECORD);
 static TRADE_IN_SHAPE: Shape = Shape::Record(&TRADE_IN_RECORD);
 /// A Vehicle as search and detail list it: with a status, and a sale condition.
 pub static LISTING_SHAPE: Shape = Shape::Record(&LISTING_RECORD);
+/// A Vehicle in a stock file: a listing that may be sold, and that has one of the identifiers by which a skill can ask
+/// for it.
+pub static STOCK_SHAPE: Shape = Shape::Record(&STOCK_RECORD);
 
 const FILTERS: Record = record(&[
     Field::optional("make", &TEXTS),
