@@ -158,7 +158,7 @@ pub(crate) const MISSING: u32 = u32::MAX;
 pub(crate) const NO_TEXT: u16 = 0;
 
 /// What one vehicle has in all columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Cells {
     /// A code of the column's dictionary, or [`NO_TEXT`].
     pub(crate) codes: [u16; COLUMNS],

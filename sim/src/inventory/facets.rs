@@ -3,6 +3,7 @@
 use super::Inventory;
 use super::columns::{COLUMNS, Column, MISSING, NO_TEXT, NUMBERS, Number};
 use super::json;
+use super::patterns::{self, FAMILIES, Patterns};
 use super::query::Query;
 use super::scan::{self, Block};
 use super::search::Scratch;
@@ -43,9 +44,14 @@ enum Facet {
 const FIRST_YEAR: u32 = 1900;
 const YEARS: usize = 201;
 
+/// The ranges that no family of patterns holds: nearly every vehicle has a value of its own.
+const ALONE: [Number; 2] = [Number::Price, Number::Mileage];
+
 /// Counts in the making.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
+    /// How many matches have each pattern, by family.
+    patterns: [Vec<u32>; FAMILIES],
     counts: [Vec<u32>; COLUMNS],
     years: Vec<u32>,
     ranges: [Option<(u32, u32)>; NUMBERS],
@@ -55,6 +61,10 @@ pub(crate) struct Tally {
 
 impl Tally {
     fn clear(&mut self, inventory: &Inventory) {
+        for (family, counts) in self.patterns.iter_mut().enumerate() {
+            counts.clear();
+            counts.resize(inventory.patterns.cells(family).len(), 0);
+        }
         for (column, counts) in Column::ALL.into_iter().zip(&mut self.counts) {
             counts.clear();
             counts.resize(inventory.dictionaries.of(column).codes(), 0);
@@ -64,42 +74,59 @@ impl Tally {
         self.ranges = [None; NUMBERS];
     }
 
-    fn add(&mut self, block: &Block<'_>) {
+    /// Counts the matches of a block by their patterns.
+    fn add(&mut self, block: &Block<'_>, patterns: &Patterns) {
         self.places.clear();
         scan::each_match(block.mask, |place| self.places.push(place as u16));
-        for (_, facet) in FACETS {
-            match facet {
-                Facet::Terms(column) => {
-                    let (codes, counts) = (block.codes(column), &mut self.counts[column as usize]);
-                    for &place in &self.places {
-                        if let Some(count) = counts.get_mut(usize::from(codes[usize::from(place)])) {
-                            *count += 1;
-                        }
-                    }
+        for (family, counts) in self.patterns.iter_mut().enumerate() {
+            let rows = patterns.rows(family, block.row(), block.mask.len());
+            for &place in &self.places {
+                count(counts, rows[usize::from(place)], 1);
+            }
+        }
+        for number in ALONE {
+            let values = block.numbers(number);
+            let values = self.places.iter().map(|&place| values[usize::from(place)]);
+            widen(&mut self.ranges[number as usize], values);
+        }
+    }
+
+    /// Hands the count of each pattern on to what it says.
+    fn resolve(&mut self, patterns: &Patterns) {
+        for (family, (members, counts)) in patterns::ALL.iter().zip(&self.patterns).enumerate() {
+            let met = patterns.cells(family).iter().zip(counts).filter(|(_, times)| **times > 0);
+            for (cells, &times) in met {
+                for &column in members.columns {
+                    count(&mut self.counts[column as usize], u32::from(cells.codes[column as usize]), times);
                 }
-                Facet::Years => {
-                    let years = block.numbers(Number::Year);
-                    for &place in &self.places {
-                        let index = years[usize::from(place)].wrapping_sub(FIRST_YEAR);
-                        if let Some(count) = self.years.get_mut(index as usize) {
-                            *count += 1;
-                        }
+                for &number in members.numbers {
+                    let value = cells.numbers[number as usize];
+                    widen(&mut self.ranges[number as usize], [value]);
+                    if number == Number::Year {
+                        count(&mut self.years, value.wrapping_sub(FIRST_YEAR), times);
                     }
-                }
-                Facet::Range(number) => {
-                    let values = block.numbers(number);
-                    let (mut low, mut high) = self.ranges[number as usize].unwrap_or((MISSING, 0));
-                    for &place in &self.places {
-                        let value = values[usize::from(place)];
-                        low = low.min(value);
-                        // A missing value is the greatest number: keep it out of the maximum.
-                        high = high.max(if value == MISSING { 0 } else { value });
-                    }
-                    self.ranges[number as usize] = (low != MISSING).then_some((low, high));
                 }
             }
         }
     }
+}
+
+/// Adds to a count; a number that has none, such as the year of a vehicle without one, is passed over.
+fn count(counts: &mut [u32], index: u32, times: u32) {
+    if let Some(count) = counts.get_mut(index as usize) {
+        *count += times;
+    }
+}
+
+/// Widens a range by values, any of which may be missing.
+fn widen(range: &mut Option<(u32, u32)>, values: impl IntoIterator<Item = u32>) {
+    let (mut low, mut high) = range.unwrap_or((MISSING, 0));
+    for value in values {
+        low = low.min(value);
+        // A missing value is the greatest number: keep it out of the maximum.
+        high = high.max(if value == MISSING { 0 } else { value });
+    }
+    *range = (low != MISSING).then_some((low, high));
 }
 
 impl Inventory {
@@ -108,7 +135,8 @@ impl Inventory {
     pub fn facets(&self, query: &Query, scratch: &mut Scratch, out: &mut Vec<u8>) {
         let Scratch { mask, other, facets: tally, .. } = scratch;
         tally.clear(self);
-        scan::each_block(&self.store, query, mask, other, |block| tally.add(&block));
+        scan::each_block(&self.store, query, mask, other, |block| tally.add(&block, &self.patterns));
+        tally.resolve(&self.patterns);
         out.push(b'{');
         let start = out.len();
         for (name, facet) in FACETS {
@@ -198,6 +226,24 @@ fn write_scaled(out: &mut Vec<u8>, value: u32, scale: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_facet_is_counted_once() {
+        for (name, facet) in FACETS {
+            let times = |fits: &dyn Fn(&patterns::Family) -> bool| {
+                patterns::ALL.iter().filter(|family| fits(family)).count()
+            };
+            let times = match facet {
+                Facet::Terms(column) => times(&|family| family.columns.contains(&column)),
+                Facet::Years => times(&|family| family.numbers.contains(&Number::Year)),
+                Facet::Range(number) => {
+                    times(&|family| family.numbers.contains(&number))
+                        + ALONE.iter().filter(|alone| **alone == number).count()
+                }
+            };
+            assert_eq!(times, 1, "{name}");
+        }
+    }
 
     #[test]
     fn scaled_numbers_are_exact() {

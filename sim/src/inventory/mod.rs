@@ -18,6 +18,7 @@ mod generate;
 mod import;
 mod json;
 mod keys;
+mod patterns;
 mod profile;
 mod profile_toml;
 mod query;
@@ -46,6 +47,7 @@ pub use vocabulary::VocabularyError;
 use columns::MISSING;
 use dictionary::Dictionaries;
 use keys::{Key, Keys};
+use patterns::Patterns;
 use store::Store;
 
 /// All vehicles that a dealer knows. A vehicle is named by its *row*, a number from 0 on that never changes.
@@ -54,6 +56,7 @@ pub struct Inventory {
     store: Store,
     dictionaries: Dictionaries,
     keys: Keys,
+    patterns: Patterns,
 }
 
 /// What is known of a vehicle that somebody asks for.
@@ -73,7 +76,8 @@ impl Inventory {
         dictionaries.seal();
         rank_stock(&mut store);
         let keys = Keys::of(&store);
-        Inventory { store, dictionaries, keys }
+        let patterns = Patterns::of(&store);
+        Inventory { store, dictionaries, keys, patterns }
     }
 
     /// How many vehicles are known, sold ones among them.
@@ -139,7 +143,7 @@ impl Inventory {
 
     /// Bytes of heap that texts, columns and indices take: what a large stock costs.
     pub fn heap_bytes(&self) -> usize {
-        self.store.heap_bytes() + self.keys.heap_bytes()
+        self.store.heap_bytes() + self.keys.heap_bytes() + self.patterns.heap_bytes()
     }
 }
 
