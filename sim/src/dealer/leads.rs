@@ -85,6 +85,8 @@ pub struct Leads {
     pub received: u64,
     /// Leads no longer kept in full.
     pub dropped: u64,
+    /// Keys and equivalences let go before their time, to make room.
+    pub forgotten: u64,
 }
 
 impl Leads {
@@ -153,6 +155,7 @@ impl Leads {
                 break;
             }
             if self.by_key.get(key).is_some_and(|bound| bound.since == *since) {
+                self.forgotten += u64::from(now.duration_since(*since) < WINDOW);
                 self.by_key.remove(key);
             }
             self.keys_oldest_first.pop_front();
@@ -162,6 +165,7 @@ impl Leads {
                 break;
             }
             if self.by_equivalence.get(digest).is_some_and(|bound| bound.since == *since) {
+                self.forgotten += u64::from(now.duration_since(*since) < WINDOW);
                 self.by_equivalence.remove(digest);
             }
             self.equivalents_oldest_first.pop_front();
