@@ -17,7 +17,6 @@ pub mod record;
 mod recorder;
 mod report;
 mod run;
-#[path = "scenario_standin.rs"]
 pub mod scenario;
 mod session;
 mod settings;

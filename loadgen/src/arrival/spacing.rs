@@ -1,8 +1,7 @@
 //! How far apart sessions are, measured in sessions: the mean is one, the profile stretches it.
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, Exp1};
 
 /// The stream of the seed's generator that belongs to arrivals; sessions use the streams of their ordinals.
 const ARRIVALS: u64 = u64::MAX;
@@ -42,8 +41,9 @@ impl Positions {
                 position
             }
             Spacing::Poisson => {
-                let gap: f64 = Exp1.sample(&mut self.rng);
-                self.sum += gap;
+                let uniform: f64 = self.rng.random();
+                // By inversion: -ln(1 - u) is exponential with mean 1. libm's logarithm is the same on every machine.
+                self.sum -= libm::log(1.0 - uniform);
                 self.sum
             }
         }

@@ -1,0 +1,135 @@
+//! Which outcomes of a step are no error.
+
+use std::fmt;
+
+use super::fault::{Fault, quoted};
+
+/// Classes of outcomes that have members, such as `aap.RATE_LIMITED`; `ok` stands alone.
+const CLASSES: [&str; 8] = ["aap", "a2a", "rpc", "http", "transport", "timeout", "check", "protocol"];
+
+/// The error codes of AAP (AAP digest, section e). A code that is none of them is taken for a slip; `aap.*` takes any.
+const AAP_CODES: [&str; 12] = [
+    "SCHEMA_VALIDATION_FAILED",
+    "MISSING_REQUIRED_FIELD",
+    "INVALID_CONDITION",
+    "UNSUPPORTED_SKILL",
+    "VEHICLE_NOT_FOUND",
+    "VEHICLE_UNAVAILABLE",
+    "CONTACT_CONSENT_REQUIRED",
+    "INVALID_CONSENT",
+    "APPOINTMENT_TIME_UNAVAILABLE",
+    "IDEMPOTENCY_CONFLICT",
+    "RATE_LIMITED",
+    "INTERNAL_ERROR",
+];
+
+const SYNTAX: &str = "ok, aap.VEHICLE_UNAVAILABLE, rpc.-32602, a2a.-32009, http.503, transport.reset, timeout.first_byte, \
+                      check.<name>, protocol.context_id; a class as a whole: aap.*";
+
+/// One pattern of `expect`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    Exactly(String),
+    /// `class.*`, kept with its dot.
+    Class(String),
+}
+
+impl Pattern {
+    /// The `expect` of a step that has none.
+    pub(crate) fn ok() -> Pattern {
+        Pattern::Exactly("ok".to_owned())
+    }
+
+    pub(crate) fn matches(&self, outcome: &str) -> bool {
+        match self {
+            Pattern::Exactly(name) => name == outcome,
+            Pattern::Class(prefix) => outcome.starts_with(prefix.as_str()),
+        }
+    }
+
+    /// Reads a pattern; `checks` are the names of the step's checks. The fault has no place yet: `with` gives it one.
+    pub(crate) fn parse(
+        text: &str,
+        checks: &[&str],
+        with: impl Fn(String) -> Fault,
+    ) -> Result<Pattern, Fault> {
+        if text == "ok" {
+            return Ok(Pattern::ok());
+        }
+        let Some((class, member)) = text.split_once('.').filter(|(class, _)| CLASSES.contains(class)) else {
+            let class = text.split('.').next().unwrap_or(text);
+            let words = CLASSES.iter().copied().chain(["ok"]);
+            return Err(with(format!("{} is no outcome", quoted(text))).near(class, words).allowed(SYNTAX));
+        };
+        if member == "*" {
+            return Ok(Pattern::Class(format!("{class}.")));
+        }
+        let number = member.parse::<i64>().ok();
+        let valid = match class {
+            "rpc" | "a2a" => number.is_some(),
+            "http" => number.is_some_and(|status| (100..=599).contains(&status)),
+            "aap" => !member.is_empty() && member.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'),
+            "check" => checks.contains(&member),
+            _ => {
+                !member.is_empty()
+                    && member.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+            }
+        };
+        if valid && (class != "aap" || AAP_CODES.contains(&member)) {
+            return Ok(Pattern::Exactly(text.to_owned()));
+        }
+        Err(match class {
+            "aap" => with(format!("AAP has no error code {}", quoted(member))).one_of(member, AAP_CODES),
+            "check" => with(format!("this step has no check {}", quoted(member)))
+                .one_of(member, checks.iter().copied()),
+            "http" => with(format!("{} is no HTTP status", quoted(member))).allowed("100 to 599, or http.*"),
+            "rpc" | "a2a" => {
+                with(format!("{} is no error code", quoted(member))).allowed("an integer, as in rpc.-32602")
+            }
+            _ => with(format!("{} is no outcome", quoted(text))).allowed(SYNTAX),
+        })
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Exactly(name) => f.write_str(name),
+            Pattern::Class(prefix) => write!(f, "{prefix}*"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::Pos;
+    use super::*;
+
+    fn parse(text: &str) -> Result<Pattern, String> {
+        let with = |what: String| Fault::new(Pos::START, what);
+        Pattern::parse(text, &["total"], with).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn outcomes_match_by_name_or_class() {
+        assert!(parse("ok").unwrap().matches("ok"));
+        assert!(parse("aap.RATE_LIMITED").unwrap().matches("aap.RATE_LIMITED"));
+        assert!(!parse("aap.RATE_LIMITED").unwrap().matches("aap.INTERNAL_ERROR"));
+        assert!(parse("a2a.*").unwrap().matches("a2a.-32009"));
+        assert!(!parse("a2a.*").unwrap().matches("aap.RATE_LIMITED"));
+        assert!(parse("check.total").unwrap().matches("check.total"));
+        assert!(
+            parse("timeout.first_byte").is_ok() && parse("http.503").is_ok() && parse("rpc.-32602").is_ok()
+        );
+    }
+
+    #[test]
+    fn wrong_outcomes_are_refused_with_a_hint() {
+        assert!(parse("aap.VEHICLE_UNAVAILABEL").unwrap_err().contains("did you mean `VEHICLE_UNAVAILABLE`"));
+        assert!(parse("check.totl").unwrap_err().contains("did you mean `total`"));
+        assert!(parse("aapp.X").unwrap_err().contains("did you mean `aap`"));
+        for wrong in ["", "ok.x", "http.99", "rpc.x", "transport.", "transport.RESET", "*", "aap."] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a workload will do, in words: the text of `check`.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::draw::Key;
+use super::step::{Item, Session, Step};
+use super::workload::{Flow, Scenario, Workload};
+
+/// The moment that example requests are rendered for, in seconds since 1970: 2026-01-01T12:00:00Z.
+const EXAMPLE_MOMENT: i64 = 1_767_268_800;
+
+impl Workload {
+    /// Writes what will be sent: each scenario with its flows and their weights, and for each step an example of its
+    /// request as session 0 of a run with this seed sends it. A value that comes from an earlier reply stands as
+    /// `<name from the reply>`; times are those of a request sent at 2026-01-01T12:00:00Z.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn explain(&self, seed: u64, out: &mut dyn fmt::Write) -> fmt::Result {
+        for scenario in &self.scenarios {
+            writeln!(out, "scenario {}", scenario.name)?;
+            if !scenario.description.is_empty() {
+                writeln!(out, "  {}", scenario.description.trim_end().replace('\n', "\n  "))?;
+            }
+            if self.scenarios.len() > 1 {
+                writeln!(
+                    out,
+                    "  1 of {} scenarios, each with the same share of the sessions",
+                    self.scenarios.len()
+                )?;
+            }
+            self.explain_variables(scenario, seed, out)?;
+            let total: u64 = scenario.flows.iter().map(|flow| self.flows[*flow].weight).sum();
+            for index in &scenario.flows {
+                let flow = &self.flows[*index];
+                let permille = u128::from(flow.weight) * 1000 / u128::from(total.max(1));
+                writeln!(
+                    out,
+                    "\n  flow {}: weight {} of {total} ({}.{} %)",
+                    flow.name,
+                    flow.weight,
+                    permille / 10,
+                    permille % 10
+                )?;
+                explain_items(flow, &mut self.session(*index, Key::new(seed, 0), 0), out)?;
+            }
+        }
+        writeln!(out)?;
+        if self.submits_leads {
+            writeln!(out, "This workload submits leads: a real dealer's people will read them.")?;
+        } else {
+            writeln!(out, "This workload submits no leads.")?;
+        }
+        writeln!(out, "Examples: session 0 of seed {seed}, as sent at 2026-01-01T12:00:00Z.")
+    }
+
+    fn explain_variables(&self, scenario: &Scenario, seed: u64, out: &mut dyn fmt::Write) -> fmt::Result {
+        let flow = scenario.flows.first().copied().unwrap_or_default();
+        let example = self.session(flow, Key::new(seed, 0), 0);
+        for fed in &scenario.feeders {
+            writeln!(
+                out,
+                "  feeder {}: {} rows, {:?}; for example {}",
+                fed.name,
+                fed.feeder.rows.len(),
+                fed.feeder.pick,
+                example.values[fed.slot]
+            )?;
+        }
+        for variable in &scenario.variables {
+            writeln!(out, "  variable {}: for example {}", variable.name, example.values[variable.slot])?;
+        }
+        Ok(())
+    }
+}
+
+fn explain_items(flow: &Flow, session: &mut Session, out: &mut dyn fmt::Write) -> fmt::Result {
+    for (number, item) in flow.items.iter().enumerate() {
+        let number = number + 1;
+        match item {
+            Item::Think(think) => writeln!(out, "    {number}. think {}", think.text)?,
+            Item::Step(step) => {
+                write!(out, "    {number}. step {}: {}", step.name, step.skill)?;
+                explain_step(step, session, out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn explain_step(step: &Step, session: &mut Session, out: &mut dyn fmt::Write) -> fmt::Result {
+    let conditions: Vec<&str> = step.when.iter().map(|when| when.text.as_str()).collect();
+    let when =
+        if conditions.is_empty() { String::new() } else { format!(", when {}", conditions.join(" and ")) };
+    writeln!(out, "{when}")?;
+    let mut body = Vec::new();
+    let now = Timestamp::from_second(EXAMPLE_MOMENT).unwrap_or(Timestamp::UNIX_EPOCH);
+    step.render(session, now, false, &mut body);
+    writeln!(out, "       sends {}", String::from_utf8_lossy(&body))?;
+    for extract in &step.extracts {
+        match extract.slot {
+            Some(slot) => {
+                session.values[slot] = Value::String(format!("<{} from the reply>", extract.name));
+                writeln!(out, "       keeps {} = {}", extract.name, extract.path)?;
+            }
+            None => writeln!(out, "       does not keep {}: --set holds it", extract.name)?,
+        }
+    }
+    for check in &step.checks {
+        let tests: Vec<&str> = check.tests.iter().map(|(test, _)| test.name()).collect();
+        writeln!(out, "       checks {}: {} {}", check.name, check.path, tests.join(", "))?;
+    }
+    let expected: Vec<String> = step.expect.iter().map(ToString::to_string).collect();
+    let then = if step.on_error_continue { "goes on" } else { "ends the session as failed" };
+    writeln!(out, "       expects {}; anything else {then}", expected.join(", "))
+}

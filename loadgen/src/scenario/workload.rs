@@ -1,0 +1,151 @@
+//! What a run does: the flows of all its scenarios, and how a session comes by one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dealer_sim::protocol::Skill;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::draw::{Key, Purpose};
+use super::expr::{Env, Template};
+use super::feeder::Feeder;
+use super::step::{Item, Session};
+
+/// The scenarios of one run, checked and compiled. Several mix with equal weight for each file.
+#[derive(Debug)]
+pub struct Workload {
+    pub(crate) name: String,
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) submits_leads: bool,
+}
+
+/// One file.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// Every name and its slot among a session's values.
+    pub(crate) slots: Arc<BTreeMap<String, usize>>,
+    pub(crate) feeders: Vec<Fed>,
+    pub(crate) variables: Vec<Variable>,
+    /// The flows played, as indices into [`Workload::flows`]. Their weights are not all 0.
+    pub(crate) flows: Vec<usize>,
+}
+
+/// A feeder and the slots it fills: the whole row, and its columns.
+#[derive(Debug)]
+pub(crate) struct Fed {
+    pub(crate) name: String,
+    pub(crate) feeder: Feeder,
+    pub(crate) slot: usize,
+    pub(crate) columns: Vec<(String, usize)>,
+}
+
+/// A variable that is evaluated when a session begins.
+#[derive(Debug)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) template: Template,
+    pub(crate) slot: usize,
+    /// The index among the variables as written: the number of its stream of draws.
+    pub(crate) position: usize,
+}
+
+/// A way through the shop: items in their order.
+#[derive(Debug)]
+pub struct Flow {
+    pub(crate) name: String,
+    pub(crate) weight: u64,
+    pub(crate) scenario: usize,
+    pub(crate) items: Vec<Item>,
+}
+
+impl Flow {
+    /// The flow's name, unique over the workload: where two scenarios have a flow of one name, `<scenario>-<flow>`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The flow's weight among those of its scenario, at least 1.
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// What a session of this flow does, in order. Never empty of steps.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+}
+
+impl Workload {
+    /// The names of the scenarios, joined by `+`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The flows that are played. A session's [`flow`](Session::flow) is an index into them.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// Whether any step may submit a lead, going by its skill or by a `type` in its request.
+    pub fn submits_leads(&self) -> bool {
+        self.submits_leads
+    }
+
+    /// The number of steps: ids of steps run from 0 to below it.
+    pub fn step_count(&self) -> usize {
+        let steps = |flow: &Flow| flow.items.iter().filter(|item| matches!(item, Item::Step(_))).count();
+        self.flows.iter().map(steps).sum()
+    }
+
+    /// Begins session `ordinal` (from 0) of a run with this seed: picks its file with equal chance and its flow by weight,
+    /// and evaluates its variables. Equal arguments give an equal session, whatever else runs.
+    pub fn begin(&self, seed: u64, ordinal: u64) -> Session {
+        let key = Key::new(seed, ordinal);
+        let mut draws = key.draws(Purpose::Flow, 0);
+        let scenario = &self.scenarios[draws.index(self.scenarios.len())];
+        let weight = |flow: &usize| self.flows[*flow].weight;
+        let mut left = draws.below(scenario.flows.iter().map(weight).sum());
+        let chosen = scenario.flows.iter().find(|flow| {
+            let hit = left < weight(flow);
+            left = left.saturating_sub(weight(flow));
+            hit
+        });
+        self.session(chosen.copied().unwrap_or_default(), key, ordinal)
+    }
+
+    /// A session of a certain flow.
+    pub(crate) fn session(&self, flow: usize, key: Key, ordinal: u64) -> Session {
+        let scenario = &self.scenarios[self.flows[flow].scenario];
+        let mut values = vec![Value::Null; scenario.slots.len()];
+        for (position, fed) in scenario.feeders.iter().enumerate() {
+            if let Some(row) = fed.feeder.row(key, ordinal, position) {
+                for (column, slot) in &fed.columns {
+                    values[*slot] = row.get(column).cloned().unwrap_or_default();
+                }
+                values[fed.slot] = row.clone();
+            }
+        }
+        for variable in &scenario.variables {
+            let draws = key.draws(Purpose::Variable, variable.position);
+            let mut env = Env { values: &values, draws, now: Timestamp::UNIX_EPOCH };
+            let value = variable.template.eval(&mut env).into_owned();
+            values[variable.slot] = value;
+        }
+        Session { flow, key, values, slots: scenario.slots.clone() }
+    }
+}
+
+/// Whether a request with these members may be a lead, given the skill it is written for.
+pub(crate) fn may_be_lead(skill: Skill, members: &[(String, Template)]) -> bool {
+    let own_type = members.iter().find(|(name, _)| name == "type").map(|(_, template)| template);
+    skill == Skill::LeadSubmit
+        || match own_type {
+            None => false,
+            Some(Template::Const(value)) => value.as_str() == Some(Skill::LeadSubmit.request_type()),
+            Some(_) => true,
+        }
+}

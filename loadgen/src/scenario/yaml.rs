@@ -1,0 +1,339 @@
+//! A YAML text as a tree whose every key and value knows its place. Built from parser events rather than through serde,
+//! so that keys have a place too, a double key is one fault among others, and what is quoted stays text.
+
+use std::collections::HashMap;
+
+use serde_json::{Number, Value};
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span};
+
+use super::fault::{Fault, Pos, Reporter, quoted};
+
+/// Nodes of one document, copies by aliases and anchors included: an alias bomb ends here.
+const MAX_NODES: usize = 100_000;
+/// Nesting of one document; everything after the parser may recurse to this depth.
+const MAX_DEPTH: usize = 64;
+
+/// One value and its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) at: Pos,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// A member's name and its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) text: String,
+    pub(crate) at: Pos,
+}
+
+/// A scalar as written.
+#[derive(Debug, Clone)]
+pub(crate) struct Scalar {
+    pub(crate) text: String,
+    /// Not quoted: may be a number, a boolean or null.
+    plain: bool,
+    /// Where character 0 of `text` stands, if it stands in the file as it is (one line, no escapes).
+    first: Option<Pos>,
+}
+
+impl Node {
+    /// The text of a scalar, quoted or not.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar(scalar) => Some(&scalar.text),
+            _ => None,
+        }
+    }
+
+    /// Whether this is an unquoted null or nothing at all.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar(scalar) if scalar.value() == Ok(Value::Null))
+    }
+
+    /// What kind of thing this is, for messages.
+    pub(crate) fn sort(&self) -> &'static str {
+        match &self.kind {
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a mapping",
+            Kind::Scalar(scalar) => match scalar.value() {
+                Ok(Value::Null) => "nothing",
+                Ok(Value::Bool(_)) => "true or false",
+                Ok(Value::String(_)) => "text",
+                _ => "a number",
+            },
+        }
+    }
+
+    /// The place of `width` characters from character `offset` of this scalar's text; the scalar itself where its text
+    /// does not stand in the file as it is.
+    pub(crate) fn within(&self, offset: usize, width: usize) -> Pos {
+        match &self.kind {
+            Kind::Scalar(Scalar { first: Some(first), .. }) => first.shifted(offset, width),
+            _ => self.at,
+        }
+    }
+
+    fn size_and_depth(&self) -> (usize, usize) {
+        let fold = |(size, depth): (usize, usize), child: &Node| {
+            let (s, d) = child.size_and_depth();
+            (size + s, depth.max(d))
+        };
+        let (size, depth) = match &self.kind {
+            Kind::Scalar(_) => (0, 0),
+            Kind::List(items) => items.iter().fold((0, 0), fold),
+            Kind::Map(members) => members.iter().map(|(_, node)| node).fold((0, 0), fold),
+        };
+        (size + 1, depth + 1)
+    }
+}
+
+/// A plain number that does not fit: an integer beyond 64 bits would not come out as it went in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NumberTooLarge;
+
+impl Scalar {
+    /// The value, by JSON's rules: quoted is text; plain is null, a boolean or a number where JSON writes it so, else text.
+    /// So `94105` is a number, and `"94105"`, `007` and `yes` are texts.
+    pub(crate) fn value(&self) -> Result<Value, NumberTooLarge> {
+        if self.plain { plain_value(&self.text) } else { Ok(Value::String(self.text.clone())) }
+    }
+}
+
+/// The value of an unquoted text, see [`Scalar::value`]. Also what `--set name=text` means.
+pub(crate) fn plain_value(text: &str) -> Result<Value, NumberTooLarge> {
+    match text {
+        "" | "~" | "null" => return Ok(Value::Null),
+        "true" => return Ok(Value::Bool(true)),
+        "false" => return Ok(Value::Bool(false)),
+        _ => {}
+    }
+    if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+        return Ok(Value::String(text.to_owned()));
+    }
+    match serde_json::from_str::<Number>(text) {
+        Ok(number) if number.is_f64() && is_integer(text) => {
+            // serde_json reads `-0` as a float, since an integer has no negative zero.
+            if text == "-0" { Ok(Value::from(0)) } else { Err(NumberTooLarge) }
+        }
+        Ok(number) => Ok(Value::Number(number)),
+        Err(error) if error.to_string().starts_with("number out of range") => Err(NumberTooLarge),
+        Err(_) => Ok(Value::String(text.to_owned())),
+    }
+}
+
+fn is_integer(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+}
+
+/// A collection that is still open.
+struct Frame {
+    at: Pos,
+    anchor: usize,
+    kind: Open,
+}
+
+enum Open {
+    List(Vec<Node>),
+    /// Members, a key that waits for its value (with whether it is taken: one that was refused takes its value along), and
+    /// the line of each key.
+    Map {
+        members: Vec<(Key, Node)>,
+        waiting: Option<(Key, bool)>,
+        lines: HashMap<String, usize>,
+    },
+}
+
+impl Open {
+    fn map() -> Open {
+        Open::Map { members: Vec::new(), waiting: None, lines: HashMap::new() }
+    }
+}
+
+/// The tree of `reporter`'s text; `None` when its syntax is broken (reported). Double keys and tags are reported too and
+/// leave a tree, so that the faults behind them are found in the same pass.
+pub(crate) fn parse(reporter: &mut Reporter<'_>) -> Option<Node> {
+    let source = reporter.source.clone();
+    let mut builder = Builder { stack: Vec::new(), anchors: HashMap::new(), nodes: 0, root: None };
+    for event in Parser::new_from_str(&source.text) {
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let mark = error.marker();
+                let at = Pos { line: mark.line().max(1), column: mark.col() + 1, width: 1 };
+                reporter.add(Fault::new(at, format!("this is not YAML: {}", error.info())));
+                return None;
+            }
+        };
+        if let Err(fault) = builder.event(event, span, &source.text, reporter) {
+            reporter.add(fault);
+            return None;
+        }
+    }
+    if builder.root.is_none() {
+        reporter
+            .add(Fault::new(Pos::START, "the file is empty").allowed("a mapping with `name` and `flows`"));
+    }
+    builder.root
+}
+
+struct Builder {
+    stack: Vec<Frame>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    root: Option<Node>,
+}
+
+impl Builder {
+    /// Takes one event in. An error ends the parse.
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        span: Span,
+        text: &str,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<(), Fault> {
+        let at = place(&span);
+        match event {
+            Event::Scalar(value, style, anchor, tag) => {
+                refuse_tag(tag.is_some(), at, reporter);
+                let first = first_character(&span, text, &value, style);
+                let scalar = Scalar { text: value.into_owned(), plain: style == ScalarStyle::Plain, first };
+                self.put(Node { at, kind: Kind::Scalar(scalar) }, anchor, reporter)
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                refuse_tag(tag.is_some(), at, reporter);
+                self.open(Frame { at, anchor, kind: Open::List(Vec::new()) })
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                refuse_tag(tag.is_some(), at, reporter);
+                self.open(Frame { at, anchor, kind: Open::map() })
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(frame) = self.stack.pop() else { return Ok(()) };
+                let kind = match frame.kind {
+                    Open::List(items) => Kind::List(items),
+                    Open::Map { members, .. } => Kind::Map(members),
+                };
+                self.put(Node { at: frame.at, kind }, frame.anchor, reporter)
+            }
+            Event::Alias(id) => {
+                let Some(node) = self.anchors.get(&id).cloned() else {
+                    return Err(Fault::new(at, "this alias stands inside the value that it names"));
+                };
+                let (size, depth) = node.size_and_depth();
+                self.count(size, at)?;
+                if self.stack.len() + depth > MAX_DEPTH {
+                    return Err(too_deep(at));
+                }
+                self.put(Node { at, ..node }, 0, reporter)
+            }
+            Event::DocumentStart(..) if self.root.is_some() => {
+                Err(Fault::new(at, "a second document begins here").allowed("one document per file"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn count(&mut self, nodes: usize, at: Pos) -> Result<(), Fault> {
+        self.nodes += nodes;
+        if self.nodes > MAX_NODES {
+            return Err(Fault::new(
+                at,
+                format!("the file holds more than {MAX_NODES} values, aliases counted"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, frame: Frame) -> Result<(), Fault> {
+        self.count(1, frame.at)?;
+        if self.stack.len() >= MAX_DEPTH {
+            return Err(too_deep(frame.at));
+        }
+        self.stack.push(frame);
+        Ok(())
+    }
+
+    /// Adds a finished value to the collection that is open.
+    fn put(&mut self, node: Node, anchor: usize, reporter: &mut Reporter<'_>) -> Result<(), Fault> {
+        self.count(1, node.at)?;
+        if anchor != 0 {
+            // The copy counts: nested anchors would otherwise grow with the square of the file.
+            self.count(node.size_and_depth().0, node.at)?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.stack.last_mut().map(|frame| &mut frame.kind) {
+            None => self.root = Some(node),
+            Some(Open::List(items)) => items.push(node),
+            Some(Open::Map { members, waiting, lines }) => match waiting.take() {
+                None => {
+                    let accepted = check_key(&node, lines, reporter);
+                    let text = node.text().unwrap_or_default().to_owned();
+                    *waiting = Some((Key { text, at: node.at }, accepted));
+                }
+                Some((key, true)) => members.push((key, node)),
+                Some((_, false)) => {}
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Whether a key can be taken; reports why not.
+fn check_key(node: &Node, lines: &mut HashMap<String, usize>, reporter: &mut Reporter<'_>) -> bool {
+    let Some(text) = node.text() else {
+        reporter.add(Fault::new(node.at, format!("a member's name is text, this is {}", node.sort())));
+        return false;
+    };
+    if text == "<<" {
+        let what = "merge keys (`<<`) are not read";
+        reporter
+            .add(Fault::new(node.at, what).allowed("an alias for a whole value, or an `include` of a flow"));
+        return false;
+    }
+    if let Some(first) = lines.get(text) {
+        let what = format!("{} stands twice in this mapping, first in line {first}", quoted(text));
+        reporter.add(Fault::new(node.at, what));
+        return false;
+    }
+    lines.insert(text.to_owned(), node.at.line);
+    true
+}
+
+fn refuse_tag(tagged: bool, at: Pos, reporter: &mut Reporter<'_>) {
+    if tagged {
+        reporter
+            .add(Fault::new(at, "tags (`!…`) are not read").allowed("quotes, where a number is to be text"));
+    }
+}
+
+fn too_deep(at: Pos) -> Fault {
+    Fault::new(at, format!("values nest deeper than {MAX_DEPTH} levels"))
+}
+
+fn place(span: &Span) -> Pos {
+    let (start, end) = (span.start, span.end);
+    let width = if start.line() == end.line() { end.col().saturating_sub(start.col()) } else { 1 };
+    // A collection is marked at its first character: its whole width says nothing.
+    Pos { line: start.line().max(1), column: start.col() + 1, width: width.max(1) }
+}
+
+/// Where a scalar's text starts in the file, if it stands there character for character.
+fn first_character(span: &Span, text: &str, value: &str, style: ScalarStyle) -> Option<Pos> {
+    let quotes = match style {
+        ScalarStyle::Plain => 0,
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => 1,
+        _ => return None,
+    };
+    let written = span.slice(text)?.get(quotes..)?;
+    let same = written.starts_with(value) && written.len() <= value.len() + quotes && !value.contains('\n');
+    same.then(|| place(span).shifted(quotes, 1))
+}

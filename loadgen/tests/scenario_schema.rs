@@ -1,0 +1,137 @@
+//! The schema of scenario files, which editors use, says what `load` says wherever the shape alone decides.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dealer_loadgen::scenario::load;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn validator() -> jsonschema::Validator {
+    let text = fs::read_to_string(root().join("data/schemas/scenario.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    jsonschema::draft202012::meta::validate(&schema).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn yaml(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap()
+}
+
+fn loads(text: &str) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.yaml");
+    fs::write(&path, text).unwrap();
+    fs::write(dir.path().join("rows.csv"), "a,b\n1,2\n").unwrap();
+    load(&[path], &[]).is_ok()
+}
+
+#[test]
+fn the_shipped_scenarios_are_valid_and_load() {
+    let validator = validator();
+    let mut seen = 0;
+    for entry in fs::read_dir(root().join("scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let value = yaml(&fs::read_to_string(&path).unwrap());
+            assert!(
+                validator.is_valid(&value),
+                "{}: {:?}",
+                path.display(),
+                validator.iter_errors(&value).next()
+            );
+            load(std::slice::from_ref(&path), &[]).unwrap();
+            seen += 1;
+        }
+    }
+    assert!(seen >= 2);
+}
+
+/// A step with more members, or items after one sound step.
+fn with(members: &str) -> String {
+    format!("name: t\nflows: {{ f: [ {{ step: s, skill: inventory.search{members} }} ] }}\n")
+}
+
+#[test]
+fn what_is_right_is_right_for_both() {
+    let validator = validator();
+    for text in [
+        with(""),
+        with(", request: , check: , expect: , on_error: "),
+        with(", request: { a: \"${uuid()}\", b: [1, { c: null }] }"),
+        with(", extract: { a: /data/0/b, b: 'envelope:/id', c: 'header:X-A', d: \"\" }"),
+        with(", check: [ { path: /a, equals: null, gte: 1, lt: \"b\", exists: false, length_gte: 0 } ]"),
+        with(", expect: [ ok, aap.*, aap.RATE_LIMITED, rpc.-32602, http.503, check.* ], on_error: stop"),
+        with(", when: \"${pick(true, false)}\""),
+        with(", when: [ true, \"${pick(true, false)}\", 0 ]"),
+        with(" }, { think: 1s }, { think: 'uniform(1s, 2s)' }, { think: 1.5h"),
+        with(" }, { think: 'lognormal(p50=1s, p99=2s)'"),
+        format!("variables: {{ a: 1, b: \"${{a}}\", c: {{ file: rows.csv, pick: random }} }}\n{}", with("")),
+        format!("mix: [ {{ flow: f, weight: 8 }} ]\ndescription: x\n{}", with("")),
+        "name: 7\nflows: { 1: [ { step: 2, skill: lead.submit } ], b: [ { include: 1 } ] }\n".to_owned(),
+    ] {
+        let value = yaml(&text);
+        assert!(validator.is_valid(&value), "{text}: {:?}", validator.iter_errors(&value).next());
+        assert!(loads(&text), "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_wrong_for_both() {
+    let validator = validator();
+    for text in [
+        "name: t\n".to_owned(),
+        "flows: { f: [ { step: s, skill: inventory.search } ] }\n".to_owned(),
+        "name: t\nflows: {}\n".to_owned(),
+        "name: t\nflows: { f: [] }\n".to_owned(),
+        "name: t\nflows: [ f ]\n".to_owned(),
+        "name: a b\nflows: { f: [ { step: s, skill: inventory.search } ] }\n".to_owned(),
+        format!("unknown: 1\n{}", with("")),
+        format!("variables: [ a ]\n{}", with("")),
+        format!("variables: {{ a b: 1 }}\n{}", with("")),
+        format!("variables: {{ a: {{ file: rows.txt }} }}\n{}", with("")),
+        format!("variables: {{ a: {{ file: rows.csv, pick: unique }} }}\n{}", with("")),
+        format!("variables: {{ a: {{ file: rows.csv, rows: 3 }} }}\n{}", with("")),
+        format!("mix: []\n{}", with("")),
+        format!("mix: [ {{ weight: 1 }} ]\n{}", with("")),
+        format!("mix: [ {{ flow: f, weight: -1 }} ]\n{}", with("")),
+        format!("mix: [ {{ flow: f, weight: 1.5 }} ]\n{}", with("")),
+        with(", retry: { max: 3 }"),
+        with(", raw: {}"),
+        with(", pacing: 1s"),
+        with(", skil: x"),
+        with(", think: 1s"),
+        with(" }, { loop: 3"),
+        with(" }, { step: b"),
+        with(" }, { think: 5"),
+        with(" }, { think: soon"),
+        with(" }, { think: 1s, note: x"),
+        with(", request: [ 1 ]"),
+        with(", extract: [ a ]"),
+        with(", extract: { a: data }"),
+        with(", extract: { a: /a~2 }"),
+        with(", extract: { a: 'header:' }"),
+        with(", check: { path: /a }"),
+        with(", check: [ { path: /a } ]"),
+        with(", check: [ { equals: 1 } ]"),
+        with(", check: [ { path: /a, at_least: 1, gt: 0 } ]"),
+        with(", check: [ { path: /a, gte: true } ]"),
+        with(", check: [ { path: /a, exists: 1 } ]"),
+        with(", check: [ { path: /a, length_gte: -1 } ]"),
+        with(", check: [ { path: /a, equals: 1, name: 'a b' } ]"),
+        with(", expect: []"),
+        with(", expect: [ nok ]"),
+        with(", expect: aap"),
+        with(", when: vin"),
+        with(", when: { a: 1 }"),
+        with(", on_error: ignore"),
+        with(" }, { step: s2, skill: inventory.serach"),
+    ] {
+        assert!(!validator.is_valid(&yaml(&text)), "the schema takes {text}");
+        assert!(!loads(&text), "load takes {text}");
+    }
+}
