@@ -110,19 +110,43 @@ pub struct RunArgs {
     pub sessions: Option<String>,
 
     /// The same load before the measurement, not counted
-    #[arg(long, value_name = "DURATION", env = "DEALER_LOADGEN_WARMUP", default_value = "0s", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DEALER_LOADGEN_WARMUP",
+        default_value = "0s",
+        help_heading = "Load"
+    )]
     pub warmup: String,
 
     /// No more sessions at a time than this
-    #[arg(long, value_name = "N", env = "DEALER_LOADGEN_MAX_IN_FLIGHT", default_value = "10000", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DEALER_LOADGEN_MAX_IN_FLIGHT",
+        default_value = "10000",
+        help_heading = "Load"
+    )]
     pub max_in_flight: String,
 
     /// What a session does that finds no place: queue (its wait counts as response time) or drop (counted as not_sent)
-    #[arg(long, value_name = "WHAT", env = "DEALER_LOADGEN_ON_FULL", default_value = "queue", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        env = "DEALER_LOADGEN_ON_FULL",
+        default_value = "queue",
+        help_heading = "Load"
+    )]
     pub on_full: String,
 
     /// Stretch the scenario's think times: 1x, 0.1x, 0x
-    #[arg(long, value_name = "FACTOR", env = "DEALER_LOADGEN_THINK", default_value = "1x", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "FACTOR",
+        env = "DEALER_LOADGEN_THINK",
+        default_value = "1x",
+        help_heading = "Load"
+    )]
     pub think: String,
 
     /// The seed of everything random
@@ -142,11 +166,23 @@ pub struct RunArgs {
     pub connections: Option<String>,
 
     /// How long a connection is used: forever, session, none, or for a number of requests such as 10..30
-    #[arg(long, value_name = "HOW", env = "DEALER_LOADGEN_REUSE", default_value = "forever", help_heading = "Connections")]
+    #[arg(
+        long,
+        value_name = "HOW",
+        env = "DEALER_LOADGEN_REUSE",
+        default_value = "forever",
+        help_heading = "Connections"
+    )]
     pub reuse: String,
 
     /// Time limit of a request, from the send to the last byte
-    #[arg(long, value_name = "DURATION", env = "DEALER_LOADGEN_TIMEOUT", default_value = "10s", help_heading = "Connections")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DEALER_LOADGEN_TIMEOUT",
+        default_value = "10s",
+        help_heading = "Connections"
+    )]
     pub timeout: String,
 
     /// Time limit of a connection's TCP handshake, and again of its TLS handshake
@@ -176,7 +212,13 @@ pub struct RunArgs {
     pub insecure: bool,
 
     /// The version of HTTP; only 1.1 so far
-    #[arg(long, value_name = "VERSION", env = "DEALER_LOADGEN_HTTP", default_value = "1.1", help_heading = "Connections")]
+    #[arg(
+        long,
+        value_name = "VERSION",
+        env = "DEALER_LOADGEN_HTTP",
+        default_value = "1.1",
+        help_heading = "Connections"
+    )]
     pub http: String,
 
     /// A condition that must hold, such as 'p99<250ms', 'search.p95<80ms', 'errors<0.1%' or 'rate>=495/s'; repeatable
@@ -184,7 +226,13 @@ pub struct RunArgs {
     pub thresholds: Vec<String>,
 
     /// How long to wait, after the end, for what is on its way
-    #[arg(long, value_name = "DURATION", env = "DEALER_LOADGEN_GRACE", default_value = "10s", help_heading = "Measurement")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DEALER_LOADGEN_GRACE",
+        default_value = "10s",
+        help_heading = "Measurement"
+    )]
     pub grace: String,
 
     /// Write the results into this folder: summary.json, intervals.hlog, series.csv, response.hgrm
@@ -192,7 +240,13 @@ pub struct RunArgs {
     pub out: Option<PathBuf>,
 
     /// What to print on standard output: text or json (the summary)
-    #[arg(long, value_name = "FORMAT", env = "DEALER_LOADGEN_FORMAT", default_value = "text", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "DEALER_LOADGEN_FORMAT",
+        default_value = "text",
+        help_heading = "Output"
+    )]
     pub format: String,
 
     /// Show no progress

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::load::Window;
+use crate::progress::Progress;
 use crate::record::Tally;
 use crate::report::{Folder, FolderError, RunResult};
-use crate::progress::Progress;
 use crate::transport::ConnectionCounts;
 use crate::worker::Report;
 
@@ -88,7 +88,9 @@ impl Collector {
         let is_warmup = until <= self.window.from;
         let second = until / 1_000_000_000;
         self.progress.tick(second, &self.pending, in_flight, is_warmup);
-        if let (Some(folder), None, false) = (&mut self.folder, &self.fault, is_warmup) {
+        // A report comes a moment after its second: the last one of the warm-up may hold the first measured requests.
+        let has_nothing = is_warmup && self.pending.finished() == 0;
+        if let (Some(folder), None, false) = (&mut self.folder, &self.fault, has_nothing) {
             let start = Duration::from_nanos(self.written);
             let length = Duration::from_nanos(until - self.written);
             if let Err(error) = folder.add(&self.pending, start, length, in_flight) {

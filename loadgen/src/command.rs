@@ -53,7 +53,7 @@ fn run(settings: Settings) -> u8 {
         Ok(Ending::ThresholdFailed) => THRESHOLD,
         Err(RunError::Usage(faults)) => usage(&faults),
         Err(RunError::Failed(fault)) => {
-            complain(&fault);
+            complain(&fault.to_string());
             FAILED
         }
         Err(RunError::Aborted(signal)) => signal.exit_code(),

@@ -212,19 +212,28 @@ fn read_card(
             url: url.clone(),
             found: listed(
                 "the interfaces",
-                card.supported_interfaces.iter().map(|i| format!("{} {}", i.protocol_binding, i.protocol_version)),
+                card.supported_interfaces
+                    .iter()
+                    .map(|i| format!("{} {}", i.protocol_binding, i.protocol_version)),
             ),
             wanted: "JSONRPC 1.0".to_owned(),
         })?;
-    let mut contracts =
-        card.capabilities.extensions.iter().filter_map(|extension| Contract::from_extension_uri(&extension.uri));
+    let mut contracts = card
+        .capabilities
+        .extensions
+        .iter()
+        .filter_map(|extension| Contract::from_extension_uri(&extension.uri));
     let contract =
         contracts.find(|contract| wanted.is_none_or(|wanted| wanted == *contract)).ok_or_else(|| {
             let contracts: Vec<Contract> = wanted.map_or(Contract::ALL.to_vec(), |wanted| vec![wanted]);
             EndpointError::NoMatch {
                 url: url.clone(),
                 found: listed("the extensions", card.capabilities.extensions.iter().map(|e| e.uri.clone())),
-                wanted: contracts.iter().map(|contract| contract.extension_uri).collect::<Vec<_>>().join(" or "),
+                wanted: contracts
+                    .iter()
+                    .map(|contract| contract.extension_uri)
+                    .collect::<Vec<_>>()
+                    .join(" or "),
             }
         })?;
     let target = Address::parse(&interface.url)
@@ -346,7 +355,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let mut no_interface = card();
-        no_interface["supportedInterfaces"] = json!([{"url": "x", "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
+        no_interface["supportedInterfaces"] =
+            json!([{"url": "x", "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
         let error = read(&no_interface, "", None).unwrap_err().to_string();
         assert!(error.contains("GRPC 1.0") && error.contains("JSONRPC 1.0"), "{error}");
         let error = read(&card(), "", Some(Contract::V2_0)).unwrap_err().to_string();
@@ -367,7 +377,8 @@ mod tests {
 
     #[test]
     fn the_guard_protects_real_dealers() {
-        let endpoint = |url: &str, contract, is_simulator| Endpoint { is_simulator, ..raw(url, contract).unwrap() };
+        let endpoint =
+            |url: &str, contract, is_simulator| Endpoint { is_simulator, ..raw(url, contract).unwrap() };
         let none = Consent::default();
         let real = endpoint("https://dealer.example/a2a", Contract::V3_0, false);
         assert_eq!(guard(&real, false, none), Ok(false));

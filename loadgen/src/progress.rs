@@ -27,8 +27,12 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Progress::Lines;
         }
-        let bar = ProgressBar::with_draw_target(length.map(|length| length.as_secs()), ProgressDrawTarget::stderr());
-        let template = if length.is_some() { "{bar:30} {pos}/{len}s {msg}" } else { "{spinner} {pos}s {msg}" };
+        let bar = ProgressBar::with_draw_target(
+            length.map(|length| length.as_secs()),
+            ProgressDrawTarget::stderr(),
+        );
+        let template =
+            if length.is_some() { "{bar:30} {pos}/{len}s {msg}" } else { "{spinner} {pos}s {msg}" };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

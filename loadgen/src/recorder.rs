@@ -51,9 +51,9 @@ impl Recorder {
     }
 
     /// It has an outcome. A request that the warm-up owns leaves only its count.
-    pub(crate) fn finish(&mut self, ticket: Ticket, lag: Option<u64>, label: &str, done: &Done) {
-        let Some(request) = self.on_the_way.get_mut(ticket.0).and_then(Option::take) else { return };
-        self.free.push(ticket.0);
+    pub(crate) fn finish(&mut self, Ticket(index): Ticket, lag: Option<u64>, label: &str, done: &Done) {
+        let Some(request) = self.on_the_way.get_mut(index).and_then(Option::take) else { return };
+        self.free.push(index);
         let tally = &mut *self.tally;
         tally.busy_nanos += self.window.overlap(request.release, done.ended);
         if !self.window.contains(request.intended) {

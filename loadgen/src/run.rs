@@ -1,5 +1,6 @@
 //! One run from its settings to its result: finds the dealer, starts the workers, adds up what they report, judges.
 
+use std::error::Error;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -42,18 +43,18 @@ pub(crate) enum RunError {
     /// The user must change something; one sentence or more.
     Usage(Vec<String>),
     /// Something failed on the way.
-    Failed(String),
+    Failed(Box<dyn Error>),
     /// A second signal came.
     Aborted(Signal),
 }
 
 impl RunError {
-    fn usage(fault: impl ToString) -> RunError {
-        RunError::Usage(vec![fault.to_string()])
+    fn usage(fault: impl Into<Box<dyn Error>>) -> RunError {
+        RunError::Usage(vec![fault.into().to_string()])
     }
 
-    fn failed(fault: impl ToString) -> RunError {
-        RunError::Failed(fault.to_string())
+    fn failed(fault: impl Into<Box<dyn Error>>) -> RunError {
+        RunError::Failed(fault.into())
     }
 }
 
@@ -115,15 +116,32 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
         }
         None => None,
     };
-    let mut collector =
-        Collector::new(labels.len(), lanes, plan.load.window, folder, Progress::new(settings.is_quiet, length));
+    let mut collector = Collector::new(
+        labels.len(),
+        lanes,
+        plan.load.window,
+        folder,
+        Progress::new(settings.is_quiet, length),
+    );
     let cpu_before = process::process_cpu();
     let signal = drive(&plan, clock, lanes, &settings, &mut collector, &mut signals).await?;
     let ended = clock.now();
-    let cpu = process::process_cpu().zip(cpu_before).map(|(after, before)| nanos(after.saturating_sub(before)));
+    let cpu =
+        process::process_cpu().zip(cpu_before).map(|(after, before)| nanos(after.saturating_sub(before)));
 
     let interrupted_at = signal.as_ref().map(|(_, at)| *at);
-    let result = result_of(&settings, &plan, &endpoint, labels, lanes, clock, &mut collector, cpu, interrupted_at, ended);
+    let result = result_of(
+        &settings,
+        &plan,
+        &endpoint,
+        labels,
+        lanes,
+        clock,
+        &mut collector,
+        cpu,
+        interrupted_at,
+        ended,
+    );
     let written = collector.finish(&result);
     print(&settings, &result).map_err(RunError::failed)?;
     written.map_err(RunError::failed)?;
@@ -170,10 +188,7 @@ fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limit
 }
 
 /// Finds or starts the dealer. A signal ends the waiting for it.
-async fn reach(
-    settings: &Settings,
-    signals: &mut Signals,
-) -> Result<(Endpoint, Option<Embedded>), RunError> {
+async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, Option<Embedded>), RunError> {
     let reached = async {
         match &settings.target {
             Target::Embedded(contract) => {
@@ -282,8 +297,10 @@ async fn drive(
     for thread in threads {
         match thread.join() {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(RunError::Failed(format!("a worker could not start: {error}"))),
-            Err(_) => return Err(RunError::Failed("a worker ended in a panic; please report this".to_owned())),
+            Ok(Err(error)) => return Err(RunError::failed(format!("a worker could not start: {error}"))),
+            Err(_) => {
+                return Err(RunError::failed("a worker ended in a panic; please report this"));
+            }
         }
     }
     Ok(interrupted)
@@ -330,7 +347,8 @@ fn result_of(
         saturated: tally.saturated(),
         unfinished: tally.sent().saturating_sub(tally.finished()),
     });
-    let begun = if is_open { tally.sessions.on_time } else { tally.sessions.finished + tally.sessions.failed };
+    let begun =
+        if is_open { tally.sessions.on_time } else { tally.sessions.finished + tally.sessions.failed };
     let achieved_rate = per_second(begun, measured_nanos);
     let figures = Figures {
         tally: &tally,
@@ -367,7 +385,9 @@ fn result_of(
 fn print(settings: &Settings, result: &RunResult) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let printed = if settings.is_json {
-        serde_json::to_writer_pretty(&mut out, &Summary::from(result)).map_err(io::Error::from).and_then(|()| writeln!(out))
+        serde_json::to_writer_pretty(&mut out, &Summary::from(result))
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out))
     } else {
         write_text(&mut out, result)
     };

@@ -56,7 +56,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn value<T>(&mut self, flag: &str, text: &str, form: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    fn value<T>(
+        &mut self,
+        flag: &str,
+        text: &str,
+        form: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
         let value = read(text);
         if value.is_none() {
             self.faults.push(format!("--{flag} {text:?}: give {form}"));
@@ -107,7 +113,10 @@ impl Settings {
     ///
     /// # Errors
     /// All that is wrong, a sentence each.
-    pub(crate) fn read(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Settings, Vec<String>> {
+    pub(crate) fn read(
+        args: &RunArgs,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Settings, Vec<String>> {
         let mut reader = Reader::default();
         let sets = read_sets(&args.sets).unwrap_or_else(|faults| {
             reader.faults.extend(faults);
@@ -138,7 +147,9 @@ impl Settings {
             .unwrap_or(false);
         match args.http.as_str() {
             "1.1" => {}
-            "2" => reader.fault("--http 2 is not available yet: HTTP/1.1 is what is spoken; leave the flag out"),
+            "2" => {
+                reader.fault("--http 2 is not available yet: HTTP/1.1 is what is spoken; leave the flag out");
+            }
             other => reader.fault(format!("--http {other:?}: give 1.1")),
         }
         if !reader.faults.is_empty() {
@@ -231,9 +242,10 @@ fn read_load(args: &RunArgs, seed: u64, reader: &mut Reader) -> (Load, String) {
                 None => {
                     let form = format!("more than nothing, as {}", units::RATE_FORM);
                     let read = |text: &str| units::rate(text).filter(|&rate| rate > 0.0);
-                    let rate = args.rate.as_deref().map_or(Some(DEFAULT_RATE), |text| {
-                        reader.value("rate", text, &form, read)
-                    });
+                    let rate = args
+                        .rate
+                        .as_deref()
+                        .map_or(Some(DEFAULT_RATE), |text| reader.value("rate", text, &form, read));
                     let rate = rate.unwrap_or(DEFAULT_RATE);
                     (Profile::constant(rate), show_rate(rate))
                 }
@@ -265,7 +277,8 @@ fn read_load(args: &RunArgs, seed: u64, reader: &mut Reader) -> (Load, String) {
         "drop" => Some(OnFull::Drop),
         _ => None,
     });
-    let think = reader.value("think", &args.think, "a factor such as 1x, 0.1x or 0x", units::factor).unwrap_or(1.0);
+    let think =
+        reader.value("think", &args.think, "a factor such as 1x, 0.1x or 0x", units::factor).unwrap_or(1.0);
     if think != 1.0 {
         words.push_str(&format!(", think times {think}x"));
     }
@@ -284,9 +297,9 @@ fn read_load(args: &RunArgs, seed: u64, reader: &mut Reader) -> (Load, String) {
 fn read_stages(text: &str, reader: &mut Reader) -> Profile {
     let mut stages = Vec::new();
     for part in text.split(',') {
-        let stage = part.split_once(':').and_then(|(at, rate)| {
-            Some(Stage { at: nanos(units::duration(at)?), rate: units::rate(rate)? })
-        });
+        let stage = part
+            .split_once(':')
+            .and_then(|(at, rate)| Some(Stage { at: nanos(units::duration(at)?), rate: units::rate(rate)? }));
         match stage {
             Some(stage) => stages.push(stage),
             None => reader.fault(format!("--stages {part:?}: give TIME:RATE, such as 30s:500/s")),
@@ -323,7 +336,8 @@ fn read_options(args: &RunArgs, variable: impl Fn(&str) -> Option<String>, reade
             None => reader.fault(format!("--bearer-env {name}: there is no such environment variable")),
         }
     }
-    let reuse = reader.value("reuse", &args.reuse, "forever, session, none or a range such as 10..30", read_reuse);
+    let reuse =
+        reader.value("reuse", &args.reuse, "forever, session, none or a range such as 10..30", read_reuse);
     Options {
         connect_timeout: reader.positive_duration("connect-timeout", &args.connect_timeout),
         timeout: reader.positive_duration("timeout", &args.timeout),
@@ -350,9 +364,17 @@ fn read_reuse(text: &str) -> Option<Reuse> {
 
 /// Headers that the transport and the protocol own; a second one would contradict them.
 fn is_ours(name: &str) -> bool {
-    ["host", "content-length", "transfer-encoding", "connection", "content-type", "a2a-version", "a2a-extensions"]
-        .iter()
-        .any(|own| name.eq_ignore_ascii_case(own))
+    [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "content-type",
+        "a2a-version",
+        "a2a-extensions",
+    ]
+    .iter()
+    .any(|own| name.eq_ignore_ascii_case(own))
 }
 
 /// A header's name (RFC 9110, section 5.6.2).
@@ -487,6 +509,8 @@ mod tests {
     fn a_raw_endpoint_needs_a_contract() {
         assert!(read(&["--endpoint-raw", "http://127.0.0.1:1/a2a"]).is_err());
         assert!(read(&["--endpoint-raw", "http://127.0.0.1:1/a2a", "--contract", "3.0"]).is_ok());
-        assert!(read(&["--endpoint-raw", "http://x/", "--endpoint", "http://x/", "--contract", "3.0"]).is_err());
+        assert!(
+            read(&["--endpoint-raw", "http://x/", "--endpoint", "http://x/", "--contract", "3.0"]).is_err()
+        );
     }
 }

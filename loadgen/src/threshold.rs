@@ -85,7 +85,8 @@ impl Threshold {
         let fault = |what: &str| format!("{text:?} {what}; {FORM}");
         let at = bare.find(['<', '>']).ok_or_else(|| fault("has no comparison"))?;
         let (left, rest) = bare.split_at(at);
-        let (comparison, right) = match rest.strip_prefix("<=").map(|right| (Comparison::LessOrEqual, right)) {
+        let (comparison, right) = match rest.strip_prefix("<=").map(|right| (Comparison::LessOrEqual, right))
+        {
             Some(found) => found,
             None => match rest.strip_prefix(">=") {
                 Some(right) => (Comparison::GreaterOrEqual, right),
@@ -220,7 +221,8 @@ fn kind_of(text: &str) -> Option<Kind> {
 
 fn step_name(text: &str) -> Option<String> {
     let valid = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
     let parts: Vec<&str> = text.split('/').collect();
     (parts.len() <= 2 && parts.iter().all(|part| valid(part))).then(|| text.to_owned())
@@ -300,13 +302,22 @@ mod tests {
 
     #[test]
     fn faults_say_what_is_allowed() {
-        for wrong in
-            ["p99", "p99<250", "p99=1ms", "<1ms", "errors<5ms", "rate>5%", "a.b.c.p99<1s", "se arch/.p9<1", "x.queue.p9<1s"]
-        {
+        for wrong in [
+            "p99",
+            "p99<250",
+            "p99=1ms",
+            "<1ms",
+            "errors<5ms",
+            "rate>5%",
+            "a.b.c.p99<1s",
+            "se arch/.p9<1",
+            "x.queue.p9<1s",
+        ] {
             let message = Threshold::parse(wrong).unwrap_err();
             assert!(message.contains("p99<250ms"), "{message}");
         }
-        let message = Threshold::parse("serch.p95<80ms").unwrap().fits(&["browse/search".to_owned()]).unwrap_err();
+        let message =
+            Threshold::parse("serch.p95<80ms").unwrap().fits(&["browse/search".to_owned()]).unwrap_err();
         assert!(message.contains("browse/search"), "{message}");
     }
 }

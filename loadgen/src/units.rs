@@ -85,7 +85,8 @@ pub(crate) fn show_nanos(nanos: u64) -> String {
 /// The duration of a flag back as text: whole units only, so that what a user typed reads the same.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
-    for (unit, size) in [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000)]
+    for (unit, size) in
+        [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000)]
     {
         if nanos >= size && nanos.is_multiple_of(size) {
             return format!("{}{unit}", nanos / size);

@@ -93,7 +93,9 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     {
         let text = format!("the busiest worker used {:.0} % of a core", busiest * 100.0);
         if evidence.is_open {
-            reasons.push(format!("{text}: the generator was the limit (fewer requests per second, or more --threads)"));
+            reasons.push(format!(
+                "{text}: the generator was the limit (fewer requests per second, or more --threads)"
+            ));
         } else {
             notes.push(format!("{text}: the generator, not the target, may have set the rate"));
         }

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn poisson_counts_and_gaps_follow_the_law() {
-        let arrivals: Vec<_> = schedule(Profile::constant(1000.0), Spacing::Poisson, 42, 100).iter().collect();
+        let arrivals: Vec<_> =
+            schedule(Profile::constant(1000.0), Spacing::Poisson, 42, 100).iter().collect();
         // Mean 100,000, standard deviation 316: five of them.
         assert!((98_400..101_600).contains(&arrivals.len()), "{}", arrivals.len());
         // For an exponential gap the share longer than the mean is 1/e.
@@ -163,7 +164,7 @@ mod tests {
             let first: Vec<_> = plan.iter().collect();
             prop_assert!(first.windows(2).all(|pair| pair[0].at <= pair[1].at));
             prop_assert!(first.iter().enumerate().all(|(i, arrival)| arrival.ordinal == i as u64));
-            let again: Vec<_> = plan.clone().iter().collect();
+            let again: Vec<_> = plan.iter().collect();
             prop_assert_eq!(first, again);
         }
 

@@ -86,7 +86,9 @@ fn judge<'a>(
             }
             Ok((outcome, None))
         }
-        (Some(result), Some(error)) if result.is_null || error.kind() == Kind::Null => Err(Breach::NullMember),
+        (Some(result), Some(error)) if result.is_null || error.kind() == Kind::Null => {
+            Err(Breach::NullMember)
+        }
         _ => Err(Breach::Envelope),
     }
 }
@@ -104,7 +106,8 @@ fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
 fn check_id(id: Option<Raw<'_>>, sent: &[u8]) -> Result<(), Breach> {
     let id = id.ok_or(Breach::Id)?;
     // Equal bytes are the rule; the same string may be escaped otherwise.
-    let equal = id.0 == sent || (id.kind() == Kind::String && id.text().is_some() && id.text() == Raw(sent).text());
+    let equal =
+        id.0 == sent || (id.kind() == Kind::String && id.text().is_some() && id.text() == Raw(sent).text());
     if equal { Ok(()) } else { Err(Breach::Id) }
 }
 
@@ -120,7 +123,8 @@ fn check_message<'a>(message: &MessageView<'a>, expected: &Expectation<'_>) -> R
     let context_id = raw.quoted().filter(|id| !id.is_empty()).ok_or(Breach::ContextId)?;
     if let Some(sent) = expected.context_id
         && context_id != sent
-        && raw.text() != serde_json::from_slice(&[b"\"", sent, b"\""].concat()).ok().map(std::borrow::Cow::Owned)
+        && raw.text()
+            != serde_json::from_slice(&[b"\"", sent, b"\""].concat()).ok().map(std::borrow::Cow::Owned)
     {
         return Err(Breach::ContextId);
     }
@@ -200,7 +204,7 @@ mod tests {
         }}})
     }
 
-    fn failed(code: i64, data: Value) -> Value {
+    fn failed(code: i64, data: &Value) -> Value {
         json!({"jsonrpc": "2.0", "id": "r1", "error": {"code": code, "message": "m", "data": data}})
     }
 
@@ -229,7 +233,8 @@ mod tests {
     #[test]
     fn breaches_have_their_names() {
         let message = "/result/message";
-        let without = |name: &'static str| changed(message, |value| drop(value.as_object_mut().unwrap().remove(name)));
+        let without =
+            |name: &'static str| changed(message, |value| drop(value.as_object_mut().unwrap().remove(name)));
         assert_eq!(changed("/id", |id| *id = json!("r2")), "protocol.id");
         assert_eq!(changed("/id", |id| *id = json!(1)), "protocol.id");
         assert_eq!(changed("/jsonrpc", |version| *version = json!("1.0")), "protocol.envelope");
@@ -242,8 +247,14 @@ mod tests {
         assert_eq!(without("role"), "protocol.role");
         assert_eq!(without("parts"), "protocol.parts");
         let part = "/result/message/parts/0";
-        assert_eq!(changed(&format!("{part}/mediaType"), |m| *m = json!("application/json")), "protocol.media_type");
-        assert_eq!(changed(&format!("{part}/data/type"), |t| *t = json!("aap.error")), "protocol.payload_type");
+        assert_eq!(
+            changed(&format!("{part}/mediaType"), |m| *m = json!("application/json")),
+            "protocol.media_type"
+        );
+        assert_eq!(
+            changed(&format!("{part}/data/type"), |t| *t = json!("aap.error")),
+            "protocol.payload_type"
+        );
         assert_eq!(changed(part, |part| *part = json!({"text": "hello"})), "protocol.parts");
         assert_eq!(changed("/result", |result| *result = result["message"].take()), "protocol.flat_result");
         assert_eq!(changed("/result", |result| *result = json!({"task": {}})), "protocol.task");
@@ -264,21 +275,32 @@ mod tests {
     #[test]
     fn errors_go_by_the_typed_entry() {
         let info = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "X", "domain": "a2a-protocol.org"});
-        let typed = |code: &str| json!({"@type": AAP_ERROR, "type": "aap.error", "code": code, "message": "m"});
-        assert_eq!(of(&failed(-32004, json!([info, typed("UNSUPPORTED_SKILL")]))), "aap.UNSUPPORTED_SKILL");
-        assert_eq!(of(&failed(-32004, json!([info]))), "a2a.-32004");
-        assert_eq!(of(&failed(-32009, json!([info]))), "a2a.-32009");
-        assert_eq!(of(&failed(-32602, json!([typed("SCHEMA_VALIDATION_FAILED"), info]))), "aap.SCHEMA_VALIDATION_FAILED");
-        assert_eq!(of(&failed(-32602, json!([info]))), "rpc.-32602");
-        assert_eq!(of(&json!({"jsonrpc": "2.0", "id": "r1", "error": {"code": -32601, "message": "m"}})), "rpc.-32601");
-        assert_eq!(of(&failed(-32000, json!({"code": "RATE_LIMITED"}))), "protocol.error_shape");
-        assert_eq!(of(&failed(-32000, json!([{"@type": AAP_ERROR}]))), "protocol.error_shape");
-        assert_eq!(of(&failed(-32000, json!([typed("not a code, but an attack\n")]))), "protocol.error_shape");
+        let typed =
+            |code: &str| json!({"@type": AAP_ERROR, "type": "aap.error", "code": code, "message": "m"});
+        assert_eq!(of(&failed(-32004, &json!([info, typed("UNSUPPORTED_SKILL")]))), "aap.UNSUPPORTED_SKILL");
+        assert_eq!(of(&failed(-32004, &json!([info]))), "a2a.-32004");
+        assert_eq!(of(&failed(-32009, &json!([info]))), "a2a.-32009");
+        assert_eq!(
+            of(&failed(-32602, &json!([typed("SCHEMA_VALIDATION_FAILED"), info]))),
+            "aap.SCHEMA_VALIDATION_FAILED"
+        );
+        assert_eq!(of(&failed(-32602, &json!([info]))), "rpc.-32602");
+        assert_eq!(
+            of(&json!({"jsonrpc": "2.0", "id": "r1", "error": {"code": -32601, "message": "m"}})),
+            "rpc.-32601"
+        );
+        assert_eq!(of(&failed(-32000, &json!({"code": "RATE_LIMITED"}))), "protocol.error_shape");
+        assert_eq!(of(&failed(-32000, &json!([{"@type": AAP_ERROR}]))), "protocol.error_shape");
+        assert_eq!(
+            of(&failed(-32000, &json!([typed("not a code, but an attack\n")]))),
+            "protocol.error_shape"
+        );
     }
 
     #[test]
     fn a_null_id_is_right_only_for_who_could_not_read() {
-        let with_null = |code: i64| of(&json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": "m"}}));
+        let with_null =
+            |code: i64| of(&json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": "m"}}));
         assert_eq!(with_null(-32700), "rpc.-32700");
         assert_eq!(with_null(-32600), "rpc.-32600");
         assert_eq!(with_null(-32602), "protocol.id");
@@ -286,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_error_counts_under_any_status() {
-        let limited = failed(-32000, json!([{"@type": AAP_ERROR, "code": "RATE_LIMITED"}])).to_string();
+        let limited = failed(-32000, &json!([{"@type": AAP_ERROR, "code": "RATE_LIMITED"}])).to_string();
         assert_eq!(label(429, &limited), "aap.RATE_LIMITED");
         assert_eq!(label(503, "busy"), "http.503");
         assert_eq!(label(500, &good().to_string()), "http.500");

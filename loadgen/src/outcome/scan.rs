@@ -220,7 +220,8 @@ impl<'a> Scanner<'a> {
 fn end_of_string(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
     loop {
         // Most strings are short: looking at a few bytes directly is cheaper than the call.
-        let found = match bytes[at.min(bytes.len())..].iter().take(16).position(|&b| b == b'"' || b == b'\\') {
+        let found = match bytes[at.min(bytes.len())..].iter().take(16).position(|&b| b == b'"' || b == b'\\')
+        {
             Some(found) => at + found,
             None => at + 16.min(bytes.len().saturating_sub(at)) + far(bytes, at + 16)?,
         };
@@ -349,7 +350,8 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_said_so() {
-        for text in ["", "<html>", "{", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1,}"#, r#"{"a":"x}"#, r#"{"a":[1}"#] {
+        for text in ["", "<html>", "{", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1,}"#, r#"{"a":"x}"#, r#"{"a":[1}"#]
+        {
             let mut scanner = Scanner::new(text.as_bytes());
             let result = scanner.object(|_, scanner| scanner.value().map(drop)).and_then(|_| scanner.end());
             // Brackets of the wrong kind are only told apart where the scanner looks.

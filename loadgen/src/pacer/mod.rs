@@ -3,7 +3,10 @@
 //! Intended times are absolute. A release that is late happens at once and is never skipped. One timer per worker,
 //! armed for the earliest release and never sooner than [`SLOT`] after the last one: releases that fall into the same
 //! slot share one wake-up, which is what a wake-up per release costs too much for (several microseconds of CPU each).
-#![expect(clippy::disallowed_methods, reason = "the pacer is the part of the rim that reads the clock and waits")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the pacer is the part of the rim that reads the clock and waits"
+)]
 
 mod timer;
 
@@ -218,7 +221,9 @@ impl Future for Release<'_> {
         let due = this.pacer.clock.instant(this.at);
         let now = Instant::now();
         if due <= now {
-            return Poll::Ready(Some(now.saturating_duration_since(this.pacer.clock.origin).as_nanos() as Nanos));
+            return Poll::Ready(Some(
+                now.saturating_duration_since(this.pacer.clock.origin).as_nanos() as Nanos
+            ));
         }
         let waiter = Rc::new(Waiter::default());
         *waiter.waker.borrow_mut() = Some(context.waker().clone());

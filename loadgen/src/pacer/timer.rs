@@ -30,7 +30,10 @@ impl Timer {
             use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             if let Ok(fd) = timerfd_create(TimerfdClockId::Monotonic, flags) {
-                #[expect(deprecated, reason = "unsound only for types whose descriptor may change or close; an OwnedFd's does not")]
+                #[expect(
+                    deprecated,
+                    reason = "unsound only for types whose descriptor may change or close; an OwnedFd's does not"
+                )]
                 let fd = tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
                 return Ok(Timer::Fd(fd));
             }
@@ -57,8 +60,11 @@ impl Timer {
                 };
                 let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
                 // Fails only for a bad descriptor or a time out of range, and neither can be here.
-                let set =
-                    timerfd_settime(fd.get_ref(), TimerfdTimerFlags::empty(), &Itimerspec { it_interval, it_value });
+                let set = timerfd_settime(
+                    fd.get_ref(),
+                    TimerfdTimerFlags::empty(),
+                    &Itimerspec { it_interval, it_value },
+                );
                 debug_assert!(set.is_ok());
             }
             Timer::Wheel { deadline: slot, changed } => {

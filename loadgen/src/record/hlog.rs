@@ -26,7 +26,12 @@ impl<W: Write> IntervalLog<W> {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn begin(mut out: W, labels: Vec<String>, started: Timestamp, comment: &str) -> io::Result<IntervalLog<W>> {
+    pub fn begin(
+        mut out: W,
+        labels: Vec<String>,
+        started: Timestamp,
+        comment: &str,
+    ) -> io::Result<IntervalLog<W>> {
         let mut serializer = V2DeflateSerializer::new();
         let since_epoch = Duration::from_millis(u64::try_from(started.as_millisecond()).unwrap_or(0));
         IntervalLogWriterBuilder::new()
@@ -126,9 +131,14 @@ pub fn read_totals(log: &[u8]) -> Result<BTreeMap<String, Latency>, ReadError> {
         };
         index += 1;
         let fault = |reason: String| ReadError::Histogram { index, reason };
-        let histogram: Histogram<u64> = decode(interval.encoded_histogram(), &mut deserializer).map_err(fault)?;
+        let histogram: Histogram<u64> =
+            decode(interval.encoded_histogram(), &mut deserializer).map_err(fault)?;
         let tag = interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default();
-        totals.entry(tag).or_default().add_histogram(&histogram).map_err(|error| fault(format!("{error:?}")))?;
+        totals
+            .entry(tag)
+            .or_default()
+            .add_histogram(&histogram)
+            .map_err(|error| fault(format!("{error:?}")))?;
     }
     Ok(totals)
 }

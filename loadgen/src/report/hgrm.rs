@@ -21,7 +21,12 @@ pub(super) fn write(out: &mut impl Write, latency: &Latency) -> io::Result<()> {
             writeln!(out, "{millis:>12.3} {quantile:>14.12} {below:>10}")?;
         }
     }
-    writeln!(out, "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]", histogram.mean() / 1e6, histogram.stdev() / 1e6)?;
+    writeln!(
+        out,
+        "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]",
+        histogram.mean() / 1e6,
+        histogram.stdev() / 1e6
+    )?;
     writeln!(
         out,
         "#[Max     = {:12.3}, Total count    = {:12}]",

@@ -54,7 +54,10 @@ mod tests {
         write_line(&mut out, 3.0, &tally, 7).unwrap();
         let text = String::from_utf8(out).unwrap();
         let (head, line) = text.trim_end().split_once('\n').unwrap();
-        assert_eq!(head, "second,sent,finished,ok,aap,a2a,rpc,http,transport,timeout,check,protocol,p50_ms,p99_ms,in_flight");
+        assert_eq!(
+            head,
+            "second,sent,finished,ok,aap,a2a,rpc,http,transport,timeout,check,protocol,p50_ms,p99_ms,in_flight"
+        );
         assert_eq!(line, "3,4,4,1,2,0,0,1,0,0,0,0,,,7");
         assert_eq!(head.split(',').count(), line.split(',').count());
     }

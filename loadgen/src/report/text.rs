@@ -30,7 +30,10 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
     writeln!(out)?;
 
     let place = if result.is_embedded {
-        format!("{} (a simulator inside this process: it shares the machine with the generator)", result.endpoint)
+        format!(
+            "{} (a simulator inside this process: it shares the machine with the generator)",
+            result.endpoint
+        )
     } else {
         result.endpoint.clone()
     };
@@ -54,7 +57,11 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
         )?,
     }
     let sessions = &tally.sessions;
-    write!(out, "Sessions  {} started, {} finished, {} failed", sessions.started, sessions.finished, sessions.failed)?;
+    write!(
+        out,
+        "Sessions  {} started, {} finished, {} failed",
+        sessions.started, sessions.finished, sessions.failed
+    )?;
     if tally.unfinished_sessions() > 0 {
         write!(out, ", {} unfinished", tally.unfinished_sessions())?;
     }
@@ -64,7 +71,10 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
     writeln!(out)?;
     let (finished, errors) = (tally.finished(), tally.errors());
     let share = if finished == 0 { 0.0 } else { errors as f64 * 100.0 / finished as f64 };
-    writeln!(out, "Requests  {finished} finished, {errors} with an outcome the scenario does not expect ({share:.2} %)")?;
+    writeln!(
+        out,
+        "Requests  {finished} finished, {errors} with an outcome the scenario does not expect ({share:.2} %)"
+    )?;
     writeln!(out)?;
 
     writeln!(out, "Outcomes")?;
@@ -95,7 +105,8 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
         writeln!(out, "Thresholds")?;
         for judged in &result.thresholds {
             let mark = if judged.pass { "pass" } else { "FAIL" };
-            let value = judged.value.map_or("too few requests to tell".to_owned(), |value| format!("{value:.4}"));
+            let value =
+                judged.value.map_or("too few requests to tell".to_owned(), |value| format!("{value:.4}"));
             writeln!(out, "  {mark}  {}  ({value})", judged.text)?;
         }
     }

@@ -95,8 +95,11 @@ impl Wire {
         self.buffer.clear();
         let mut progress = Progress { first_byte: None };
         let sent = clock.now();
-        let reply =
-            tokio::time::timeout(config.timeout, self.send_and_receive(config, clock, request, &mut progress)).await;
+        let reply = tokio::time::timeout(
+            config.timeout,
+            self.send_and_receive(config, clock, request, &mut progress),
+        )
+        .await;
         let ended = clock.now();
         let reply = reply.unwrap_or_else(|_| {
             Err(Fault::Timeout(if progress.first_byte.is_some() { Phase::Body } else { Phase::FirstByte }))

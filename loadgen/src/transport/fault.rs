@@ -63,9 +63,9 @@ impl Fault {
         // A broken pipe is how a write learns of the reset that a read would have been told of.
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Fault::Refused,
-            io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe => Fault::Reset,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+                Fault::Reset
+            }
             io::ErrorKind::UnexpectedEof => Fault::Eof,
             io::ErrorKind::AddrNotAvailable => Fault::NoPorts,
             io::ErrorKind::TimedOut => Fault::Timeout(Phase::Connect),

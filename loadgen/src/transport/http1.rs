@@ -313,10 +313,10 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = parse_head(&bytes);
             let _ = header(&bytes, "server");
-            let _ = Chunks::new(0).advance(&mut bytes.clone());
+            let _ = Chunks::new(0).advance(&mut bytes);
         }
     }
 }

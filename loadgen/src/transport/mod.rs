@@ -94,15 +94,17 @@ pub enum PrepareError {
 impl Config {
     /// Resolves the target's name, once for the whole run: a look-up within a request would be measured with it.
     pub(crate) async fn prepare(address: &Address, options: &Options) -> Result<Config, PrepareError> {
-        let resolve =
-            |reason: String| PrepareError::Resolve { host: address.host.clone(), reason };
+        let resolve = |reason: String| PrepareError::Resolve { host: address.host.clone(), reason };
         let found = tokio::net::lookup_host((address.host.as_str(), address.port)).await;
         let addresses: Vec<SocketAddr> = found.map_err(|error| resolve(error.to_string()))?.collect();
         if addresses.is_empty() {
             return Err(resolve("it has no address".to_owned()));
         }
-        let tls =
-            if address.tls { Some(Tls::to(&address.host, options.ca.as_deref(), options.insecure)?) } else { None };
+        let tls = if address.tls {
+            Some(Tls::to(&address.host, options.ca.as_deref(), options.insecure)?)
+        } else {
+            None
+        };
         Ok(Config {
             addresses,
             tls,

@@ -52,7 +52,8 @@ impl Tls {
     pub(super) fn to(host: &str, ca: Option<&Path>, insecure: bool) -> Result<Tls, TlsError> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
         let mut client = if insecure {
             let anyone = Arc::new(Anyone { provider });
             builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()

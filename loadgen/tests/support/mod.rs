@@ -1,6 +1,7 @@
 //! A dealer for tests: speaks just enough of the protocol to be right, and is wrong on request.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::disallowed_methods, reason = "a server of tests waits and reads the clock")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "clippy lets only functions marked as tests do so")]
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -138,7 +139,8 @@ impl Server {
                     loop {
                         tokio::time::sleep(Duration::from_millis(200)).await;
                         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-                        cpu_nanos.store(cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64, Ordering::Relaxed);
+                        cpu_nanos
+                            .store(cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64, Ordering::Relaxed);
                     }
                 });
                 accept(listener, Arc::new(setup), counts).await;
@@ -200,7 +202,8 @@ async fn serve(
         buffer.clear();
         let body_at = loop {
             if let Some(at) = find(&buffer, b"\r\n\r\n") {
-                let length = field(&buffer[..at], b"Content-Length: ").and_then(|text| text.parse().ok()).unwrap_or(0);
+                let length =
+                    field(&buffer[..at], b"Content-Length: ").and_then(|text| text.parse().ok()).unwrap_or(0);
                 if buffer.len() >= at + 4 + length {
                     break at + 4;
                 }
@@ -241,7 +244,9 @@ async fn answer(
     is_simulator: bool,
     filling: &str,
 ) -> std::io::Result<bool> {
-    let right = |context: Option<&str>, id: Option<&str>| http(200, is_simulator, &reply(body, nth, context, id, filling));
+    let right = |context: Option<&str>, id: Option<&str>| {
+        http(200, is_simulator, &reply(body, nth, context, id, filling))
+    };
     match manner {
         Manner::Right => stream.write_all(&right(None, None)).await?,
         Manner::NoContext => stream.write_all(&right(Some(""), None)).await?,
@@ -252,7 +257,9 @@ async fn answer(
         Manner::OtherId => stream.write_all(&right(None, Some("7"))).await?,
         Manner::Chunked(size) => {
             let body = reply(body, nth, None, None, filling);
-            let mut out = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+            let mut out =
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    .to_vec();
             for chunk in body.chunks(size) {
                 write!(out, "{:x}\r\n", chunk.len())?;
                 out.extend_from_slice(chunk);
@@ -295,7 +302,9 @@ async fn answer(
         Manner::Close => return Ok(false),
         Manner::Garbage => stream.write_all(b"\x00\x01 this is not HTTP\r\n\r\n").await?,
         Manner::Oversized(length) => {
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+            );
             stream.write_all(head.as_bytes()).await?;
         }
         Manner::Status(status) => stream.write_all(&http(status, is_simulator, b"busy")).await?,
@@ -335,7 +344,8 @@ fn http(status: u16, is_simulator: bool, body: &[u8]) -> Vec<u8> {
 /// A right reply, put together from pieces: it must cost the server little.
 fn reply(body: &[u8], nth: usize, context: Option<&str>, id: Option<&str>, filling: &str) -> Vec<u8> {
     let sent_id = between(body, b"\"id\":\"", b'"').unwrap_or_default();
-    let skill = between(body, b"\"type\":\"", b'"').unwrap_or_default().trim_end_matches(".request").to_owned();
+    let skill =
+        between(body, b"\"type\":\"", b'"').unwrap_or_default().trim_end_matches(".request").to_owned();
     let media = between(body, b"\"acceptedOutputModes\":[\"", b'"').unwrap_or_default();
     let kept = between(body, b"\"contextId\":\"", b'"');
     let mut out = Vec::with_capacity(filling.len() + 512);
@@ -355,7 +365,9 @@ fn reply(body: &[u8], nth: usize, context: Option<&str>, id: Option<&str>, filli
             let vin = between(body, b"\"vin\":\"", b'"').unwrap_or_default();
             format!("{{\"vin\":\"{vin}\",\"notes\":\"{filling}\"}}")
         }
-        _ => format!("{{\"total\":1,\"vehicles\":[{{\"vin\":\"1ZZ00000000000001\",\"notes\":\"{filling}\"}}]}}"),
+        _ => format!(
+            "{{\"total\":1,\"vehicles\":[{{\"vin\":\"1ZZ00000000000001\",\"notes\":\"{filling}\"}}]}}"
+        ),
     };
     let _ = write!(
         out,
@@ -429,7 +441,11 @@ pub(crate) fn run(server: &Server, name: &str, flags: &[&str]) -> (i32, Value) {
     let line = [&["run", &path, "--endpoint", &url, "--format", "json", "--quiet"], flags].concat();
     let output = loadgen(&line);
     let summary = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{error}: {} {}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{error}: {} {}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
     });
     (output.status.code().unwrap_or(-1), summary)
 }
