@@ -182,8 +182,7 @@ impl Run<'_> {
                     context_id: Some(self.scratch.context_id.as_slice()).filter(|id| !id.is_empty()),
                     skill: step.skill(),
                 };
-                let (outcome, found) =
-                    classify(reply.status, reply.header("content-type"), reply.body, &expected);
+                let (outcome, found) = classify(span.status, span.is_json, reply.body, &expected);
                 if let Some(found) = found
                     && self.scratch.context_id.is_empty()
                 {

@@ -3,6 +3,7 @@
     clippy::disallowed_methods,
     reason = "these tests wait for a process to be in the middle of its run"
 )]
+#![allow(clippy::unwrap_used, reason = "clippy lets only functions marked as tests do so")]
 
 mod support;
 

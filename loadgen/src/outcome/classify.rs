@@ -24,13 +24,13 @@ pub(crate) struct Expectation<'a> {
     pub(crate) skill: Skill,
 }
 
-/// The outcome of a whole reply, and the conversation's id if it has a valid one, as the inside of its JSON string.
+/// The outcome of a whole reply (`is_json` says what its `Content-Type` is), and the conversation's id if it has a valid one, as the inside of its JSON string.
 ///
 /// A JSON-RPC error counts as that error under any HTTP status, since it says more than the status does; a status
 /// other than 2xx with any other body counts as the status.
 pub(crate) fn classify<'a>(
     status: u16,
-    content_type: Option<&str>,
+    is_json: bool,
     body: &'a [u8],
     expected: &Expectation<'_>,
 ) -> (Outcome, Option<&'a [u8]>) {
@@ -44,7 +44,7 @@ pub(crate) fn classify<'a>(
     if !success && envelope.error.is_none() {
         return (Outcome::Http(status), None);
     }
-    match judge(&envelope, content_type, expected) {
+    match judge(&envelope, is_json, expected) {
         Ok((outcome, context_id)) => (outcome, context_id),
         Err(breach) => (Outcome::Protocol(breach), None),
     }
@@ -52,10 +52,10 @@ pub(crate) fn classify<'a>(
 
 fn judge<'a>(
     envelope: &Envelope<'a>,
-    content_type: Option<&str>,
+    is_json: bool,
     expected: &Expectation<'_>,
 ) -> Result<(Outcome, Option<&'a [u8]>), Breach> {
-    if !content_type.is_some_and(is_json) {
+    if !is_json {
         return Err(Breach::ContentType);
     }
     if !is_text(envelope.jsonrpc, "2.0") {
@@ -91,11 +91,6 @@ fn judge<'a>(
         }
         _ => Err(Breach::Envelope),
     }
-}
-
-fn is_json(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
 }
 
 fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
@@ -209,7 +204,7 @@ mod tests {
     }
 
     fn label(status: u16, body: &str) -> String {
-        classify(status, Some("application/json; charset=utf-8"), body.as_bytes(), &EXPECTED).0.to_string()
+        classify(status, true, body.as_bytes(), &EXPECTED).0.to_string()
     }
 
     fn of(value: &Value) -> String {
@@ -226,7 +221,7 @@ mod tests {
     #[test]
     fn a_good_reply_is_ok_and_carries_the_conversation() {
         let body = good().to_string();
-        let (outcome, context_id) = classify(200, Some("application/json"), body.as_bytes(), &EXPECTED);
+        let (outcome, context_id) = classify(200, true, body.as_bytes(), &EXPECTED);
         assert_eq!((outcome, context_id), (Outcome::Ok, Some(&b"ctx-1"[..])));
     }
 
@@ -268,7 +263,7 @@ mod tests {
         assert_eq!(label(200, ""), "protocol.not_json");
         assert_eq!(label(200, "[]"), "protocol.envelope");
         let body = good().to_string();
-        let (outcome, _) = classify(200, Some("text/event-stream"), body.as_bytes(), &EXPECTED);
+        let (outcome, _) = classify(200, false, body.as_bytes(), &EXPECTED);
         assert_eq!(outcome.to_string(), "protocol.content_type");
     }
 

@@ -47,6 +47,8 @@ pub(crate) struct Exchange {
 #[derive(Debug, Clone)]
 pub(crate) struct ReplySpan {
     pub(crate) status: u16,
+    /// Whether the `Content-Type` is JSON.
+    pub(crate) is_json: bool,
     head: Range<usize>,
     body: Range<usize>,
 }
@@ -152,7 +154,12 @@ impl Wire {
             let (body, end) = self.receive_body(config, &head, body_start).await?;
             // Bytes after the reply belong to no request: the connection cannot be trusted with another.
             self.reusable = head.keep_alive && end == self.buffer.len();
-            return Ok(ReplySpan { status: head.status, head: start..body_start, body });
+            return Ok(ReplySpan {
+                status: head.status,
+                is_json: head.is_json,
+                head: start..body_start,
+                body,
+            });
         }
     }
 

@@ -1,6 +1,7 @@
 //! The replies of HTTP/1.1, without I/O: where the head ends, how long the body is, what a chunked body holds
 //! (RFC 9112, sections 4, 6 and 7).
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// A head longer than this is refused.
@@ -28,6 +29,8 @@ pub(super) struct Head {
     pub(super) framing: Framing,
     /// Whether the connection may carry another request.
     pub(super) keep_alive: bool,
+    /// Whether the `Content-Type` is `application/json`, with any parameters.
+    pub(super) is_json: bool,
 }
 
 /// The reply is not HTTP/1.1.
@@ -36,9 +39,11 @@ pub(super) struct BadHttp;
 
 /// Reads the head; `None` if it is not whole yet.
 pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut response = httparse::Response::new(&mut headers);
-    let length = match response.parse(bytes) {
+    // Not initialised: clearing room for so many headers would cost more than parsing the few there are.
+    let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    let length = match parser.parse_response_with_uninit_headers(&mut response, bytes, &mut headers) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if bytes.len() > MAX_HEAD => return Err(BadHttp),
         Ok(httparse::Status::Partial) => return Ok(None),
@@ -49,6 +54,7 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
     let mut keep_alive = response.version == Some(1);
     let mut content_length = None;
     let mut chunked = false;
+    let mut is_json = false;
     for header in response.headers.iter() {
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
@@ -58,6 +64,10 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
                     return Err(BadHttp);
                 }
                 content_length = Some(value);
+            }
+            12 if header.name.eq_ignore_ascii_case("content-type") => {
+                let essence = header.value.split(|&byte| byte == b';').next().unwrap_or_default();
+                is_json = essence.trim_ascii().eq_ignore_ascii_case(b"application/json");
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 if !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
@@ -92,14 +102,16 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
             Framing::UntilClose
         }
     };
-    Ok(Some(Head { status, length, framing, keep_alive }))
+    Ok(Some(Head { status, length, framing, keep_alive, is_json }))
 }
 
 /// A header's value in a whole head; `None` if it is absent or not text. The first line of that name counts.
 pub(super) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut response = httparse::Response::new(&mut headers);
-    response.parse(head).ok()?;
+    let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    httparse::ParserConfig::default()
+        .parse_response_with_uninit_headers(&mut response, head, &mut headers)
+        .ok()?;
     let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
     std::str::from_utf8(found.value).ok().map(str::trim_ascii)
 }
@@ -250,6 +262,18 @@ mod tests {
         assert!(!keep_alive("HTTP/1.1 200 OK\r\n\r\n"));
         let both = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert!(!keep_alive(both));
+    }
+
+    #[test]
+    fn json_is_told_by_its_media_type() {
+        let is_json = |value: &str| {
+            head(&format!("HTTP/1.1 200 OK\r\ncontent-type: {value}\r\nContent-Length: 0\r\n\r\n"))
+                .unwrap()
+                .unwrap()
+                .is_json
+        };
+        assert!(is_json("application/json") && is_json("Application/JSON ; charset=utf-8"));
+        assert!(!is_json("text/event-stream") && !is_json("application/jsonl"));
     }
 
     #[test]
