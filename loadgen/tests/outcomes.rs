@@ -22,7 +22,13 @@ fn outcomes(manner: Manner) -> (Value, Value) {
     let server = server(&[manner]);
     let summary = ten(&server, &[]);
     assert_eq!(summary["requests"]["finished"], 10, "{summary:#}");
-    assert_eq!(server.requests(), 10, "a request was sent twice: {summary:#}");
+    // One that meets a closing connection is lost; none is ever sent twice.
+    let lost = if manner == Manner::CloseAfterReply {
+        10 - summary["outcomes"]["ok"].as_u64().unwrap_or(0)
+    } else {
+        0
+    };
+    assert_eq!(server.requests() + lost, 10, "{summary:#}");
     (summary["outcomes"].clone(), summary["connections"].clone())
 }
 
