@@ -478,3 +478,49 @@ fn check_explains_what_will_be_sent() {
     }
     assert!(explained(&[("vin".to_owned(), "X".to_owned())]).contains("--set holds it"));
 }
+
+/// The example of the interface contract, word for word but for the path of its feeder.
+const CONTRACT: &str = r#"
+name: shopping
+description: find a used car, look at it, ask for a test drive
+variables: { zip: "94105", buyers: { file: buyers.csv, pick: random } }
+mix: [ { flow: browse, weight: 8 }, { flow: buy, weight: 2 } ]        # without it every flow has weight 1
+flows:
+  browse:
+    - step: search
+      skill: inventory.search
+      request: { filters: { condition: [used], price_max: "${uniform(15000, 40000)}" }, pagination: { limit: 20 } }
+      extract: { vin: /data/vehicles/0/vin }
+      check: [ { path: /data/total, gte: 1 } ]
+    - think: lognormal(p50=200ms, p99=1500ms)
+    - step: detail
+      skill: inventory.vehicle
+      when: "${vin}"
+      request: { vin: "${vin}" }
+  buy:
+    - include: browse
+    - step: lead
+      skill: lead.submit
+      retry: { honour: server, max: 3, idempotency_key: keep }
+      request: { customer: "${buyer(prefers=email)}", consent: "${consent(email)}", vehicle_of_interest: { vin: "${vin}" }, source_agent: { name: dealer-loadgen } }
+      expect: [ ok, aap.VEHICLE_UNAVAILABLE ]
+"#;
+
+#[test]
+fn the_example_of_the_contract_loads_but_for_what_comes_later() {
+    let without_retry: String =
+        CONTRACT.lines().filter(|line| !line.contains("retry:")).flat_map(|l| [l, "\n"]).collect();
+    let files =
+        Files::new(&[("a.yaml", CONTRACT), ("b.yaml", &without_retry), ("buyers.csv", "name\nAda\n")]);
+    let faults: Vec<String> = files
+        .load(&["a.yaml"], &[])
+        .unwrap_err()
+        .faults()
+        .iter()
+        .map(|fault| fault.what().to_owned())
+        .collect();
+    assert_eq!(faults, ["`retry` is not available yet"]);
+    let workload = files.load(&["b.yaml"], &[]).unwrap();
+    let labels: Vec<String> = steps(&workload, 1).iter().map(|step| step.label()).collect();
+    assert_eq!(labels, ["buy/search", "buy/detail", "buy/lead"]);
+}

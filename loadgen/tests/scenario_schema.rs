@@ -93,6 +93,8 @@ fn what_is_wrong_is_wrong_for_both() {
         format!("unknown: 1\n{}", with("")),
         format!("variables: [ a ]\n{}", with("")),
         format!("variables: {{ a b: 1 }}\n{}", with("")),
+        format!("variables: {{ 30s: 1 }}\n{}", with("")),
+        with(", extract: { true: /a }"),
         format!("variables: {{ a: {{ file: rows.txt }} }}\n{}", with("")),
         format!("variables: {{ a: {{ file: rows.csv, pick: unique }} }}\n{}", with("")),
         format!("variables: {{ a: {{ file: rows.csv, rows: 3 }} }}\n{}", with("")),

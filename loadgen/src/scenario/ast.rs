@@ -315,6 +315,11 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
+/// Whether `${text}` stands for the name `text`, and not for a number, a duration or a word such as `true`.
+pub(crate) fn is_reference(text: &str) -> bool {
+    matches!(parse_expression(text), Ok(Ast { kind: AstKind::Name { path, .. }, .. }) if path.is_empty())
+}
+
 /// A duration as users write it: digits, perhaps a fraction, and `ms`, `s`, `m` or `h`. At most a year.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
@@ -364,6 +369,14 @@ mod tests {
         assert_eq!(one("2nd-car"), name("2nd-car", vec![]));
         let path = vec![PathStep::Member("b-c".to_owned()), PathStep::Index(3)];
         assert_eq!(one("a.b-c[3]"), name("a", path));
+    }
+
+    #[test]
+    fn some_names_cannot_be_referred_to() {
+        assert!(is_reference("a") && is_reference("2nd-car") && is_reference("now"));
+        for text in ["5", "30s", "-1", "true", "null", "a.b", ""] {
+            assert!(!is_reference(text), "{text}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::fault::{Fault, Reporter, Source, quoted};
 use super::feeder::Pick;
-use super::members::{Members, integer_of, key_is_name, list_of, map_of, name_of, text_of};
+use super::members::{Members, integer_of, key_is_name, key_is_reference, list_of, map_of, name_of, text_of};
 use super::yaml::{Key, Kind, Node};
 
 /// Weights, so that their sums stay far from any limit.
@@ -110,7 +110,7 @@ pub(crate) fn outline<'n>(root: &'n Node, reporter: &mut Reporter<'_>) -> Option
 fn variables<'n>(node: &'n Node, reporter: &mut Reporter<'_>) -> Vec<DraftVariable<'n>> {
     let mut variables = Vec::new();
     for (key, node) in map_of(node, "`variables`", reporter).unwrap_or_default() {
-        if !key_is_name(key, "the name of a variable", reporter) {
+        if !key_is_reference(key, "the name of a variable", reporter) {
             continue;
         }
         if variables.len() >= MAX_NAMED {

@@ -166,6 +166,9 @@ mod tests {
     fn streams_are_fixed_for_ever() {
         let mut draws = Key::new(42, 7).draws(Purpose::Item, 3);
         let drawn: Vec<u64> = (0..3).map(|_| draws.below(1_000_000)).collect();
+        let law = Lognormal::new(200e6, 1500e6).unwrap();
+        let micros: Vec<u64> = (0..3).map(|_| (law.draw(&mut draws) / 1e3) as u64).collect();
+        assert_eq!(micros, [682_150, 243_089, 60_870], "golden: the same pauses with every optimisation");
         assert_eq!(drawn, [654_729, 10_957, 374_690], "golden: a change breaks every recorded run");
     }
 

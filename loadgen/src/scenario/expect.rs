@@ -2,26 +2,12 @@
 
 use std::fmt;
 
+use dealer_sim::protocol::error::AapCode;
+
 use super::fault::{Fault, quoted};
 
 /// Classes of outcomes that have members, such as `aap.RATE_LIMITED`; `ok` stands alone.
 const CLASSES: [&str; 8] = ["aap", "a2a", "rpc", "http", "transport", "timeout", "check", "protocol"];
-
-/// The error codes of AAP (AAP digest, section e). A code that is none of them is taken for a slip; `aap.*` takes any.
-const AAP_CODES: [&str; 12] = [
-    "SCHEMA_VALIDATION_FAILED",
-    "MISSING_REQUIRED_FIELD",
-    "INVALID_CONDITION",
-    "UNSUPPORTED_SKILL",
-    "VEHICLE_NOT_FOUND",
-    "VEHICLE_UNAVAILABLE",
-    "CONTACT_CONSENT_REQUIRED",
-    "INVALID_CONSENT",
-    "APPOINTMENT_TIME_UNAVAILABLE",
-    "IDEMPOTENCY_CONFLICT",
-    "RATE_LIMITED",
-    "INTERNAL_ERROR",
-];
 
 const SYNTAX: &str = "ok, aap.VEHICLE_UNAVAILABLE, rpc.-32602, a2a.-32009, http.503, transport.reset, timeout.first_byte, \
                       check.<name>, protocol.context_id; a class as a whole: aap.*";
@@ -68,18 +54,20 @@ impl Pattern {
         let valid = match class {
             "rpc" | "a2a" => number.is_some(),
             "http" => number.is_some_and(|status| (100..=599).contains(&status)),
-            "aap" => !member.is_empty() && member.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'),
+            // One that AAP does not have is taken for a slip; `aap.*` takes any.
+            "aap" => AapCode::from_name(member).is_some(),
             "check" => checks.contains(&member),
             _ => {
                 !member.is_empty()
                     && member.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
             }
         };
-        if valid && (class != "aap" || AAP_CODES.contains(&member)) {
+        if valid {
             return Ok(Pattern::Exactly(text.to_owned()));
         }
         Err(match class {
-            "aap" => with(format!("AAP has no error code {}", quoted(member))).one_of(member, AAP_CODES),
+            "aap" => with(format!("AAP has no error code {}", quoted(member)))
+                .one_of(member, AapCode::ALL.map(AapCode::name)),
             "check" => with(format!("this step has no check {}", quoted(member)))
                 .one_of(member, checks.iter().copied()),
             "http" => with(format!("{} is no HTTP status", quoted(member))).allowed("100 to 599, or http.*"),

@@ -5,7 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::draw::Key;
+use super::draw::{Key, Purpose};
+use super::expr::Env;
 use super::step::{Item, Session, Step};
 use super::workload::{Flow, Scenario, Workload};
 
@@ -110,8 +111,17 @@ fn explain_step(step: &Step, session: &mut Session, out: &mut dyn fmt::Write) ->
         }
     }
     for check in &step.checks {
-        let tests: Vec<&str> = check.tests.iter().map(|(test, _)| test.name()).collect();
-        writeln!(out, "       checks {}: {} {}", check.name, check.path, tests.join(", "))?;
+        let mut env = Env {
+            values: &session.values,
+            draws: session.key.draws(Purpose::When, step.position),
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let tests: Vec<String> = check
+            .tests
+            .iter()
+            .map(|(test, wanted)| format!("{} {}", test.name(), wanted.eval(&mut env)))
+            .collect();
+        writeln!(out, "       checks {}: {} {}", check.name, check.path, tests.join(" and "))?;
     }
     let expected: Vec<String> = step.expect.iter().map(ToString::to_string).collect();
     let then = if step.on_error_continue { "goes on" } else { "ends the session as failed" };

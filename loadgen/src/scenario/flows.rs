@@ -13,7 +13,7 @@ use super::expect::Pattern;
 use super::expr::Template;
 use super::fault::{Fault, Reporter, quoted};
 use super::mark::marked;
-use super::members::{Members, is_name, key_is_name, list_of, map_of, name_of, text_of};
+use super::members::{Members, is_name, key_is_reference, list_of, map_of, name_of, text_of};
 use super::pointer::{Path, Reader};
 use super::step::{Extract, Item, Step, Think, When};
 use super::workload::may_be_lead;
@@ -204,7 +204,7 @@ impl<'f> Walk<'_, 'f> {
             self.reporter.add(Fault::new(key.at, format!("a step extracts at most {MAX_READ} values")));
         }
         for (key, path) in written.iter().take(MAX_READ) {
-            let named = key_is_name(key, "the name of a value", self.reporter);
+            let named = key_is_reference(key, "the name of a value", self.reporter);
             if let (true, Some((text, path))) = (named, self.path(path)) {
                 let slot = self.names.slots.get(&key.text).copied();
                 let slot = slot.filter(|_| !self.names.sets.contains_key(&key.text));

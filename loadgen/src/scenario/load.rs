@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ast::is_reference;
 use super::compile::{Compiler, Place, Scope};
 use super::draft::{Draft, DraftVariable, outline};
 use super::fault::{Fault, Faults, LoadError, Pos, Reporter, Source, quoted};
@@ -214,7 +215,9 @@ impl<'l, 'n> Loader<'l, 'n> {
                 *slots.entry(name.to_owned()).or_insert(next)
             };
             let own = slot(name);
-            let columns = columns.into_iter().filter(|column| is_name(column) && column != name);
+            let columns = columns
+                .into_iter()
+                .filter(|column| is_name(column) && is_reference(column) && column != name);
             let columns = columns.map(|column| (column.clone(), slot(&column))).collect();
             feeders.push(Fed { name: name.clone(), feeder: Feeder { rows, pick }, slot: own, columns });
         }

@@ -1,6 +1,6 @@
 //! Reading mappings of a scenario: which members there may be, which there must be, and what a name is.
 
-use super::ast::is_word;
+use super::ast::{is_reference, is_word};
 use super::fault::{Fault, Reporter, quoted};
 use super::yaml::{Key, Kind, Node, Scalar};
 
@@ -83,6 +83,19 @@ pub(crate) fn key_is_name(key: &Key, what: &str, reporter: &mut Reporter<'_>) ->
     let valid = is_name(&key.text);
     if !valid {
         reporter.add(not_a_name(key.at, &key.text, what));
+    }
+    valid
+}
+
+/// Whether a member's key is a name that `${…}` can hold; reported if not.
+pub(crate) fn key_is_reference(key: &Key, what: &str, reporter: &mut Reporter<'_>) -> bool {
+    if !key_is_name(key, what, reporter) {
+        return false;
+    }
+    let valid = is_reference(&key.text);
+    if !valid {
+        let what = format!("{} cannot be {what}: inside `${{…}}` it reads as a value", quoted(&key.text));
+        reporter.add(Fault::new(key.at, what).allowed("a name that begins with a letter"));
     }
     valid
 }

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::error::{AapCode, code};
+
 /// What an endpoint does with a request that lacks the two A2A headers (AAP digest, section b). A mode of the endpoint,
 /// not of the contract; the contract only says which one is usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,6 +40,10 @@ pub struct Terms {
     pub default_headers: HeaderMode,
     /// Members of payloads that only some contracts know.
     pub features: Features,
+    /// How `error.data` of a skill error is built.
+    pub error_shape: ErrorShape,
+    /// The JSON-RPC number of each [`AapCode`], in the order of [`AapCode::ALL`].
+    pub numbers: [i32; 12],
     /// Whether the card's extension entry must carry search capabilities and links to the other bindings.
     pub card_has_links: bool,
 }
@@ -49,6 +55,31 @@ pub struct Features {
     pub status_filter: bool,
 }
 
+/// How `error.data` of a skill error is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorShape {
+    /// The typed entry alone, as one object (1.x).
+    Object,
+    /// An array of entries with `@type`: ErrorInfo, BadRequest, the typed entry (from 2.0 on).
+    Array,
+}
+
+/// The recommended numbers of seed 000.
+const NUMBERS_2_0: [i32; 12] = [
+    code::INVALID_PARAMS,
+    code::INVALID_PARAMS,
+    code::INVALID_PARAMS,
+    code::UNSUPPORTED_OPERATION,
+    code::APPLICATION,
+    code::APPLICATION,
+    code::APPLICATION,
+    code::APPLICATION,
+    code::APPLICATION,
+    code::APPLICATION,
+    code::APPLICATION,
+    code::INTERNAL,
+];
+
 static V2_0: Terms = Terms {
     name: "2.0",
     version: "2.0.0",
@@ -56,6 +87,8 @@ static V2_0: Terms = Terms {
     schema_base_url: "https://draft.autoagentprotocol.invalid/latest/schemas/",
     default_headers: HeaderMode::Strict,
     features: Features { status_filter: false },
+    error_shape: ErrorShape::Array,
+    numbers: NUMBERS_2_0,
     card_has_links: false,
 };
 
@@ -66,6 +99,8 @@ static V3_0: Terms = Terms {
     schema_base_url: "https://autoagentprotocol.org/v3.0/schemas/",
     default_headers: HeaderMode::Pinned,
     features: Features { status_filter: true },
+    error_shape: ErrorShape::Array,
+    numbers: NUMBERS_2_0,
     card_has_links: true,
 };
 
@@ -80,6 +115,11 @@ impl Contract {
     pub const V3_0: Contract = Contract(&V3_0);
     /// Every contract served, oldest first.
     pub const ALL: [Contract; 2] = [Contract::V2_0, Contract::V3_0];
+
+    /// The JSON-RPC number under which this contract sends a code.
+    pub fn number(self, code: AapCode) -> i32 {
+        self.numbers[code as usize]
+    }
 
     /// The contract that a card's extension URI names.
     pub fn from_extension_uri(uri: &str) -> Option<Contract> {

@@ -1,0 +1,266 @@
+//! The library's face: a dealer in two lines, for tests of buyer agents.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use hyper::HeaderMap;
+use jiff::tz::TimeZone;
+
+use crate::dealer::DealerSpec;
+use crate::dealer::clock::{ClockMode, Now};
+use crate::dealer::limiter::RateLimit;
+use crate::dispatch::{Reply, Request, Scratch, dispatch};
+use crate::inventory::{Inventory, Profile};
+use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::server::limits::Limits;
+use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
+use crate::world::{Blueprint, Stock, World};
+
+/// A dealer without sockets: [`Dealer::dispatch`] does no I/O.
+///
+/// ```
+/// use dealer_sim::{Dealer, protocol::Contract};
+/// let dealer = Dealer::builder().seed(7).vehicles(40).contract(Contract::V3_0).build()?;
+/// let body = br#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER",
+///   "parts":[{"data":{"type":"dealer.information.request"},
+///             "mediaType":"application/vnd.autoagent.dealer-information-request+json"}]}}}"#;
+/// let reply = dealer.dispatch_body(body);
+/// assert!(String::from_utf8(reply)?.contains("dealer.information.response"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Dealer {
+    world: World,
+}
+
+/// Settings of a [`Dealer`]; the defaults are those of `dealer-sim serve`.
+#[derive(Debug, Clone)]
+pub struct DealerBuilder {
+    spec: DealerSpec,
+    headers: Option<HeaderMode>,
+    profile: Option<Profile>,
+    stock: Stock,
+    threads: usize,
+    limits: Limits,
+}
+
+impl Dealer {
+    /// A dealer with 500 vehicles of seed 42 under contract 3.0, unless told otherwise.
+    pub fn builder() -> DealerBuilder {
+        DealerBuilder {
+            spec: DealerSpec::default(),
+            headers: None,
+            profile: None,
+            stock: Stock::Generated(500),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Answers one HTTP request, appending the reply's body to `out`.
+    pub fn dispatch(
+        &self,
+        scratch: &mut Scratch,
+        request: &Request<'_>,
+        now: Now,
+        out: &mut Vec<u8>,
+    ) -> Reply {
+        dispatch(&self.world.scene().dealer, scratch, request, now, out)
+    }
+
+    /// Answers one body that came without header fields, at the start of 2026; the short form of [`Dealer::dispatch`].
+    pub fn dispatch_body(&self, body: &[u8]) -> Vec<u8> {
+        let business = self.world.scene().dealer.spec().clock.business(START_OF_2026);
+        let mut out = Vec::new();
+        let head = HeaderMap::new();
+        let request = Request { peer: Ipv4Addr::LOCALHOST.into(), head: &head, body, nonce: 0 };
+        self.dispatch(&mut Scratch::default(), &request, Now { business, traffic_ns: 0 }, &mut out);
+        out
+    }
+
+    /// What is served.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+}
+
+/// 2026-01-01T00:00:00Z.
+const START_OF_2026: jiff::Timestamp = jiff::Timestamp::constant(1_767_225_600, 0);
+
+impl DealerBuilder {
+    /// The seed of everything that is drawn.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.spec.seed = seed;
+        self
+    }
+
+    /// How many vehicles the dealer knows.
+    #[must_use]
+    pub fn vehicles(mut self, vehicles: u32) -> Self {
+        self.stock = Stock::Generated(vehicles);
+        self
+    }
+
+    /// A stock of the caller's own.
+    #[must_use]
+    pub fn inventory(mut self, inventory: Inventory) -> Self {
+        self.stock = Stock::Given(Arc::new(inventory));
+        self
+    }
+
+    /// The contract served.
+    #[must_use]
+    pub fn contract(mut self, contract: Contract) -> Self {
+        self.spec.contract = contract;
+        self
+    }
+
+    /// What happens to requests without the A2A headers; the contract's usual mode unless set.
+    #[must_use]
+    pub fn headers(mut self, headers: HeaderMode) -> Self {
+        self.headers = Some(headers);
+        self
+    }
+
+    /// The skills offered.
+    #[must_use]
+    pub fn skills(mut self, skills: &[Skill]) -> Self {
+        self.spec.skills = skills.to_vec();
+        self
+    }
+
+    /// How the business clock runs.
+    #[must_use]
+    pub fn clock(mut self, clock: ClockMode) -> Self {
+        self.spec.clock = clock;
+        self
+    }
+
+    /// How often callers may call.
+    #[must_use]
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.spec.rate_limit = Some(limit);
+        self
+    }
+
+    /// The group and its rooftops; the built-in one unless set.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Worker threads of a server.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Limits of a server.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    fn blueprint(self) -> Result<(Blueprint, jiff::Timestamp), BuildError> {
+        let mut spec = self.spec;
+        spec.headers = self.headers.unwrap_or(spec.contract.default_headers);
+        spec.page_cap = self.limits.page_cap;
+        let profile = match self.profile {
+            Some(profile) => profile,
+            None => Profile::built_in()?,
+        };
+        let issued = business_time(spec.clock);
+        let day = issued.to_zoned_datetime(TimeZone::UTC).date();
+        Ok((Blueprint { spec, profile, stock: self.stock, day, threads: self.threads }, issued))
+    }
+
+    /// Makes the dealer, without sockets.
+    ///
+    /// # Errors
+    /// When the stock cannot be generated.
+    pub fn build(self) -> Result<Dealer, BuildError> {
+        let (blueprint, issued) = self.blueprint()?;
+        Ok(Dealer { world: World::new(blueprint, "http://127.0.0.1".to_owned(), issued)? })
+    }
+
+    /// Makes the dealer and serves it on free loopback ports.
+    ///
+    /// # Errors
+    /// When the stock cannot be generated or a port cannot be had.
+    pub async fn start(self) -> Result<RunningDealer, BuildError> {
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let options = ServerOptions {
+            listen: loopback,
+            admin: Some(loopback),
+            public_url: None,
+            threads: self.threads,
+            limits: self.limits.clone(),
+        };
+        self.serve(options)
+    }
+
+    /// Makes the dealer and serves it as told.
+    ///
+    /// # Errors
+    /// When the stock cannot be generated or a port cannot be had.
+    pub fn serve(self, options: ServerOptions) -> Result<RunningDealer, BuildError> {
+        let (blueprint, _) = self.blueprint()?;
+        Ok(RunningDealer { server: Server::start(blueprint, options)? })
+    }
+}
+
+/// Why a dealer could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The built-in profile or stock is at fault.
+    #[error(transparent)]
+    Profile(#[from] crate::inventory::ProfileError),
+    /// The stock cannot be generated.
+    #[error(transparent)]
+    Stock(#[from] crate::inventory::GenerateError),
+    /// The server did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// A dealer that is served until it is dropped.
+#[derive(Debug)]
+pub struct RunningDealer {
+    server: Server,
+}
+
+impl RunningDealer {
+    /// The JSON-RPC endpoint.
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// The dealer's base URL, under which the agent card is found.
+    pub fn base_url(&self) -> &str {
+        self.server.base_url()
+    }
+
+    /// The agent card's URL.
+    pub fn card_url(&self) -> String {
+        self.server.card_url()
+    }
+
+    /// The admin endpoint's base URL.
+    pub fn admin_url(&self) -> Option<String> {
+        self.server.admin_url()
+    }
+
+    /// What is served.
+    pub fn world(&self) -> &World {
+        self.server.world()
+    }
+
+    /// Lets requests in flight finish, and stops.
+    pub fn stop(self) -> Stopped {
+        self.server.stop()
+    }
+}

@@ -1,0 +1,362 @@
+//! The command line: what a user types, and what it means.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use crate::dealer::clock::ClockMode;
+use crate::dealer::limiter::RateLimit;
+use crate::protocol::{Contract, HeaderMode, Skill};
+
+/// A car dealer that does not exist, to test buyer agents against.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dealer-sim",
+    version,
+    about = "A car dealer that does not exist: serves synthetic inventory over the Auto Agent Protocol (A2A 1.0 JSON-RPC).",
+    after_help = "Example:\n  dealer-sim serve --seed 7 --vehicles 2000\n  then point a buyer agent at the printed \"card\" URL.\n\n\
+                  Every flag can also be set by an environment variable: --rate-limit is DEALER_SIM_RATE_LIMIT."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the dealer until SIGINT or SIGTERM.
+    #[command(
+        after_help = "Examples:\n  dealer-sim serve\n  dealer-sim serve --contract 2.0 --headers strict --listen 127.0.0.1:0\n  \
+                            dealer-sim serve --clock 2026-01-01T12:00:00Z --rate-limit 100/s,burst=20,key=client\n\n\
+                            The first line on standard output is one JSON object with the URLs in use; the last one, after a stop, \
+                            says what was served."
+    )]
+    Serve(Box<ServeArgs>),
+    /// Print the stock that `serve` would hold with the same flags.
+    #[command(
+        after_help = "Example:\n  dealer-sim inventory --seed 42 --clock 2026-01-01T12:00:00Z | sha256sum"
+    )]
+    Inventory(InventoryArgs),
+    /// Print the agent card that `serve` would publish with the same flags.
+    #[command(after_help = "Example:\n  dealer-sim card --public-url https://dealer.example.test")]
+    Card(Box<ServeArgs>),
+    /// Exit with 0 when a dealer's admin endpoint says that it is ready.
+    #[command(after_help = "Example:\n  dealer-sim health http://127.0.0.1:8081")]
+    Health(HealthArgs),
+}
+
+/// What the stock is made of.
+#[derive(Debug, Clone, Args)]
+pub struct StockArgs {
+    /// Seed of everything that is drawn; the same seed gives the same stock, byte for byte.
+    #[arg(long, env = "DEALER_SIM_SEED", default_value_t = 42, value_name = "N")]
+    pub seed: u64,
+    /// How many vehicles the dealer knows, sold ones among them (1 to 10,000,000).
+    #[arg(long, env = "DEALER_SIM_VEHICLES", default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub vehicles: u32,
+    /// The business clock: "real", or frozen at an instant such as 2026-01-01T12:00:00Z; replies then repeat for a seed.
+    #[arg(long, env = "DEALER_SIM_CLOCK", default_value = "real", value_name = "real|RFC3339")]
+    pub clock: ClockMode,
+    /// The dealer's name, rooftops and opening hours, from a TOML file.
+    #[arg(long, env = "DEALER_SIM_PROFILE", value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+    /// Your own stock, from a file of AAP vehicles: a JSON array, or one object a line (.jsonl).
+    #[arg(long, env = "DEALER_SIM_INVENTORY", value_name = "FILE", conflicts_with = "vehicles")]
+    pub inventory: Option<PathBuf>,
+}
+
+/// Flags of `serve` and `card`.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Address of the dealer's endpoint; port 0 takes a free one.
+    #[arg(
+        long,
+        short,
+        env = "DEALER_SIM_LISTEN",
+        default_value = "127.0.0.1:8080",
+        value_name = "ADDR:PORT"
+    )]
+    pub listen: SocketAddr,
+    /// Address of the admin endpoint, or "off".
+    #[arg(long, env = "DEALER_SIM_ADMIN", default_value = "127.0.0.1:8081", value_name = "ADDR:PORT|off", value_parser = parse_admin)]
+    pub admin: AdminAddress,
+    /// Write the first output line to this file, too, once the sockets accept.
+    #[arg(long, env = "DEALER_SIM_READY_FILE", value_name = "PATH")]
+    pub ready_file: Option<PathBuf>,
+    /// Base URL that the agent card gives, when clients reach the dealer under another address.
+    #[arg(long, env = "DEALER_SIM_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
+    pub public_url: Option<String>,
+    /// AAP contract to speak.
+    #[arg(long, env = "DEALER_SIM_CONTRACT", default_value = "3.0", value_name = "3.0|2.0")]
+    pub contract: Contract,
+    /// What to do with requests that lack the A2A headers: accept ("pinned") or refuse ("strict") [default: pinned for 3.0,
+    /// strict for 2.0]
+    #[arg(long, env = "DEALER_SIM_HEADERS", value_name = "pinned|strict")]
+    pub headers: Option<HeaderChoice>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub stock: StockArgs,
+    /// Skills to offer, separated by commas.
+    #[arg(long, env = "DEALER_SIM_SKILLS", value_name = "LIST", value_delimiter = ',', default_values = ["dealer.information", "inventory.facets", "inventory.search", "inventory.vehicle", "lead.submit"])]
+    pub skills: Vec<Skill>,
+    /// Refuse calls over a rate with RATE_LIMITED, such as 100/s,burst=20,key=client (or conversation, global).
+    #[arg(long, env = "DEALER_SIM_RATE_LIMIT", value_name = "RATE")]
+    pub rate_limit: Option<RateLimit>,
+    /// Worker threads [default: one per core]
+    #[arg(long, env = "DEALER_SIM_THREADS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Limits of the listener, from a TOML file: body_bytes, header_bytes, header_count, connections, page_cap, ...
+    #[arg(long, env = "DEALER_SIM_LIMITS", value_name = "FILE")]
+    pub limits: Option<PathBuf>,
+    /// Flags from a TOML file, named as they are here (rate-limit = "100/s"); a flag or variable given wins.
+    #[arg(long, env = "DEALER_SIM_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Format of the log on standard error; RUST_LOG sets how much (default: warn).
+    #[arg(long, env = "DEALER_SIM_LOG", default_value = "text", value_name = "text|json")]
+    pub log: LogFormat,
+}
+
+/// Flags of `inventory`.
+#[derive(Debug, Clone, Args)]
+pub struct InventoryArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub stock: StockArgs,
+    /// Form of the output.
+    #[arg(long, default_value = "jsonl", value_name = "jsonl|json|csv")]
+    pub format: ExportFormat,
+}
+
+/// Flags of `health`.
+#[derive(Debug, Clone, Args)]
+pub struct HealthArgs {
+    /// The admin endpoint.
+    #[arg(default_value = "http://127.0.0.1:8081", env = "DEALER_SIM_HEALTH_URL")]
+    pub url: String,
+}
+
+/// The admin endpoint's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminAddress {
+    /// There is none.
+    Off,
+    /// It listens here.
+    At(SocketAddr),
+}
+
+/// `--headers`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum HeaderChoice {
+    Pinned,
+    Strict,
+}
+
+impl From<HeaderChoice> for HeaderMode {
+    fn from(choice: HeaderChoice) -> HeaderMode {
+        match choice {
+            HeaderChoice::Pinned => HeaderMode::Pinned,
+            HeaderChoice::Strict => HeaderMode::Strict,
+        }
+    }
+}
+
+/// `--log`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// `--format` of `inventory`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum ExportFormat {
+    Jsonl,
+    Json,
+    Csv,
+}
+
+fn parse_admin(given: &str) -> Result<AdminAddress, String> {
+    if given == "off" {
+        return Ok(AdminAddress::Off);
+    }
+    given.parse().map(AdminAddress::At).map_err(|_| {
+        let example = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
+        format!("use \"off\" or an address such as {example}")
+    })
+}
+
+fn parse_public_url(given: &str) -> Result<String, String> {
+    let usable = fluent_uri::Uri::parse(given).is_ok_and(|uri| {
+        matches!(uri.scheme().as_str(), "http" | "https")
+            && uri.authority().is_some_and(|authority| !authority.host().is_empty())
+            && uri.query().is_none()
+            && uri.fragment().is_none()
+    });
+    if usable {
+        Ok(given.trim_end_matches('/').to_owned())
+    } else {
+        Err("use an absolute URL such as https://dealer.example.test, without query or fragment".to_owned())
+    }
+}
+
+/// A configuration file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("{file}: {error}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// It is not TOML.
+    #[error("{file}: {problem}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// The parser's words, with line and column.
+        problem: String,
+    },
+    /// It has members that are no flags, or of a kind that no flag takes.
+    #[error("{file}: {}", .problems.join("; "))]
+    Members {
+        /// The file.
+        file: String,
+        /// Each problem.
+        problems: Vec<String>,
+    },
+}
+
+/// Reads the command line. Values of a `--config` file become the defaults of its flags, so that clap itself keeps the
+/// precedence: flag, variable, file, default.
+///
+/// # Errors
+/// The outer error is a configuration file's, the inner one clap's (which may be a request for help).
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Result<Cli, clap::Error>, ConfigError> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut command = Cli::command();
+    if let Some(path) = config_path(&arguments) {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| ConfigError::Read { file: file.clone(), error })?;
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
+            file: file.clone(),
+            problem: error.to_string(),
+        })?;
+        command = apply_config(command, &file, &table)?;
+    }
+    Ok(command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)))
+}
+
+fn config_path(arguments: &[OsString]) -> Option<PathBuf> {
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--config" {
+            return rest.next().map(PathBuf::from);
+        }
+        if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--config=")) {
+            return Some(PathBuf::from(path));
+        }
+    }
+    std::env::var_os("DEALER_SIM_CONFIG").map(PathBuf::from)
+}
+
+fn apply_config(
+    command: clap::Command,
+    file: &str,
+    table: &toml::Table,
+) -> Result<clap::Command, ConfigError> {
+    let serve = command.find_subcommand("serve").cloned().unwrap_or_default();
+    let known: Vec<(String, clap::Id)> = serve
+        .get_arguments()
+        .filter(|argument| argument.get_id() != "config")
+        .filter_map(|argument| Some((argument.get_long()?.to_owned(), argument.get_id().clone())))
+        .collect();
+    let mut problems = Vec::new();
+    let mut defaults = Vec::new();
+    for (name, value) in table {
+        let Some((_, id)) = known.iter().find(|(long, _)| *long == name.replace('_', "-")) else {
+            let all: Vec<_> = known.iter().map(|(long, _)| long.as_str()).collect();
+            problems.push(format!("{name:?} is no flag; the flags are {}", all.join(", ")));
+            continue;
+        };
+        match texts(value) {
+            Some(values) => defaults.push((id.clone(), values)),
+            None => problems.push(format!("{name:?} must be a text, a number or a list of texts")),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(ConfigError::Members { file: file.to_owned(), problems });
+    }
+    let set = |mut command: clap::Command| {
+        for (id, values) in &defaults {
+            command = command.mut_arg(id.clone(), |argument| argument.default_values(values.clone()));
+        }
+        command
+    };
+    Ok(command.mut_subcommand("serve", set).mut_subcommand("card", set))
+}
+
+fn texts(value: &toml::Value) -> Option<Vec<String>> {
+    match value {
+        toml::Value::String(text) => Some(vec![text.clone()]),
+        toml::Value::Integer(number) => Some(vec![number.to_string()]),
+        toml::Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_sets_defaults_and_a_flag_wins() {
+        let table: toml::Table =
+            "seed = 7\nrate-limit = \"5/s\"\nskills = [\"inventory.search\"]".parse().unwrap();
+        let command = apply_config(Cli::command(), "c.toml", &table).unwrap();
+        let read = |arguments: &[&str]| {
+            let matches = command.clone().try_get_matches_from(arguments).unwrap();
+            match Cli::from_arg_matches(&matches).unwrap().command {
+                Command::Serve(serve) => serve,
+                _ => panic!("not serve"),
+            }
+        };
+        let serve = read(&["dealer-sim", "serve"]);
+        assert_eq!((serve.stock.seed, serve.skills.as_slice()), (7, &[Skill::InventorySearch][..]));
+        assert!(serve.rate_limit.is_some());
+        assert_eq!(read(&["dealer-sim", "serve", "--seed", "9"]).stock.seed, 9);
+    }
+
+    #[test]
+    fn every_fault_of_a_file_is_told() {
+        let table: toml::Table = "sede = 7\nlisten = true\nport = 1".parse().unwrap();
+        let error = apply_config(Cli::command(), "c.toml", &table).unwrap_err().to_string();
+        for part in ["c.toml", "\"sede\"", "\"listen\"", "\"port\"", "rate-limit"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_and_urls() {
+        assert_eq!(parse_admin("off"), Ok(AdminAddress::Off));
+        assert!(parse_admin("8081").unwrap_err().contains("127.0.0.1:8081"));
+        assert_eq!(parse_public_url("https://d.example/x/"), Ok("https://d.example/x".to_owned()));
+        for bad in ["d.example", "ftp://d.example", "https://", "https://d.example/?a"] {
+            assert!(parse_public_url(bad).is_err(), "{bad}");
+        }
+    }
+}

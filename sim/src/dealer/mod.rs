@@ -1,0 +1,188 @@
+//! The business: the five skills, leads, idempotency, appointments, conversations and the clock. Knows nothing of A2A.
+
+pub mod attempts;
+pub mod clock;
+pub mod conversation;
+pub mod counters;
+pub mod diary;
+pub mod fixtures;
+pub mod ids;
+pub mod leads;
+pub mod limiter;
+pub mod skills;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::civil::Date;
+
+use crate::inventory::{Inventory, Profile, Rooftop};
+use crate::protocol::{Contract, HeaderMode, Skill};
+use attempts::Attempts;
+use clock::ClockMode;
+use conversation::Conversations;
+use counters::Counters;
+use diary::{Diary, Place};
+use leads::Leads;
+use limiter::{Buckets, RateLimit};
+
+/// What a dealer is, beside its stock and its profile.
+#[derive(Debug, Clone)]
+pub struct DealerSpec {
+    /// The seed of everything that is drawn.
+    pub seed: u64,
+    /// The contract served.
+    pub contract: Contract,
+    /// What happens to requests without the A2A headers.
+    pub headers: HeaderMode,
+    /// The skills offered.
+    pub skills: Vec<Skill>,
+    /// How the business clock runs.
+    pub clock: ClockMode,
+    /// How often callers may call.
+    pub rate_limit: Option<RateLimit>,
+    /// Listings on a page at most.
+    pub page_cap: u32,
+}
+
+impl Default for DealerSpec {
+    fn default() -> DealerSpec {
+        DealerSpec {
+            seed: 42,
+            contract: Contract::V3_0,
+            headers: Contract::V3_0.default_headers,
+            skills: Skill::ALL.to_vec(),
+            clock: ClockMode::Real,
+            rate_limit: None,
+            page_cap: 100,
+        }
+    }
+}
+
+/// What must change together: leads and the diary they book in.
+#[derive(Debug)]
+pub struct Desk {
+    /// The leads.
+    pub leads: Leads,
+    /// The appointments.
+    pub diary: Diary,
+}
+
+/// A dealer: what it is and what it remembers.
+#[derive(Debug)]
+pub struct Dealer {
+    spec: DealerSpec,
+    profile: Profile,
+    inventory: Arc<Inventory>,
+    information: Vec<u8>,
+    desk: Mutex<Desk>,
+    conversations: Conversations,
+    buckets: Option<Mutex<Buckets>>,
+    attempts: Attempts,
+    counters: Counters,
+}
+
+impl Dealer {
+    /// Opens a dealer. `day` is the clock's day at the start.
+    pub fn open(spec: DealerSpec, profile: Profile, inventory: Arc<Inventory>, day: Date) -> Dealer {
+        let diary = Diary::new(spec.seed, day, places(&profile));
+        Dealer {
+            information: profile.information().into_bytes(),
+            desk: Mutex::new(Desk { leads: Leads::default(), diary }),
+            conversations: Conversations::default(),
+            buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit))),
+            attempts: Attempts::default(),
+            counters: Counters::default(),
+            spec,
+            profile,
+            inventory,
+        }
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &DealerSpec {
+        &self.spec
+    }
+
+    /// The group's name.
+    pub fn name(&self) -> &str {
+        &self.profile.name
+    }
+
+    /// Its identifier in listings.
+    pub fn id(&self) -> &str {
+        &self.profile.dealer_id
+    }
+
+    /// Its stock, to share with another dealer.
+    pub fn stock(&self) -> &Arc<Inventory> {
+        &self.inventory
+    }
+
+    /// Its stock.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// The `data` of `dealer.information.response`, ready to send.
+    pub fn information(&self) -> &[u8] {
+        &self.information
+    }
+
+    /// Listings on a page at most.
+    pub fn page_cap(&self) -> u32 {
+        self.spec.page_cap
+    }
+
+    /// Leads and diary, locked. A panic while they were held leaves them usable: every change is made last.
+    pub fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its conversations.
+    pub fn conversations(&self) -> &Conversations {
+        &self.conversations
+    }
+
+    /// How often each request was seen.
+    pub fn attempts(&self) -> &Attempts {
+        &self.attempts
+    }
+
+    /// What was answered so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The rate limit's buckets, locked.
+    pub fn buckets(&self) -> Option<MutexGuard<'_, Buckets>> {
+        Some(self.buckets.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn places(profile: &Profile) -> Vec<Place> {
+    profile
+        .rooftops
+        .iter()
+        .map(|rooftop| Place {
+            name: rooftop.name.clone(),
+            phone: rooftop.phone("sales").map(str::to_owned),
+            timezone: rooftop.zone(),
+            sales: week(rooftop, "sales").or_else(|| week(rooftop, "service")).unwrap_or(USUAL_HOURS),
+            service: week(rooftop, "service").filter(|_| rooftop.can("service")),
+        })
+        .collect()
+}
+
+/// The hours of a department, in minutes after midnight.
+fn week(rooftop: &Rooftop, department: &str) -> Option<diary::Week> {
+    let minutes = |time: jiff::civil::Time| time.hour() as u16 * 60 + time.minute() as u16;
+    let hours = rooftop.schedule(department)?.hours.0;
+    Some(hours.map(|hours| hours.map(|hours| (minutes(hours.open), minutes(hours.close)))))
+}
+
+/// Hours of a rooftop that states none: nine to six, closed on Sundays.
+const USUAL_HOURS: diary::Week = {
+    let mut week = [Some((9 * 60, 18 * 60)); 7];
+    week[6] = None;
+    week
+};

@@ -1,0 +1,270 @@
+//! `lead.submit`: consent, idempotency, vehicle, appointment, in this order; then the lead is stored, all under one lock,
+//! so that the same lead sent ten times at once is one lead.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use super::{Call, open, vehicle};
+use crate::dealer::clock::{instant, to_rfc3339};
+use crate::dealer::diary::{Answer, Diary, Kind, Wish};
+use crate::dealer::leads::{Digest, Lead, Receipt, Standing};
+use crate::dealer::{Dealer, Desk};
+use crate::inventory::Column;
+use crate::protocol::Skill;
+use crate::protocol::error::{AapCode, AapError, Detail};
+use crate::protocol::json::Value;
+use crate::protocol::validate::Faults;
+use crate::protocol::write;
+
+/// A grant this far in the future is taken for a clock that runs ahead (AAP digest, j 29).
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
+
+pub(super) fn handle(
+    dealer: &Dealer,
+    payload: Value<'_>,
+    call: &mut Call<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), AapError> {
+    let now = call.now.business;
+    check_consent(payload, now)?;
+    let key = payload.get("idempotency_key").and_then(Value::as_str);
+    let mut canonical = Vec::new();
+    payload.write_canonical(&[], &mut canonical);
+    let identity: Digest = Sha256::digest(&canonical).into();
+    let equivalence = equivalence(payload);
+
+    let mut desk = dealer.desk();
+    match desk.leads.standing(key, &identity, &equivalence, now) {
+        Standing::New => {}
+        Standing::Repeated(receipt) => {
+            out.extend_from_slice(receipt.response.get().as_bytes());
+            return Ok(());
+        }
+        Standing::Duplicate(receipt) => {
+            write_duplicate(out, &receipt);
+            return Ok(());
+        }
+        Standing::Conflict => {
+            let text = "this idempotency_key came with another payload; a new lead needs a new key";
+            return Err(AapError::new(AapCode::IdempotencyConflict, text));
+        }
+    }
+    let rooftop = check_interest(dealer, payload)?;
+    let lead_id = call.ids.make("lead_");
+    let from = out.len();
+    book_and_write(&mut desk, dealer, payload, rooftop, lead_id.as_str(), call, out)?;
+    let lead = Lead {
+        lead_id: lead_id.as_str().to_owned(),
+        received_at: to_rfc3339(now),
+        context_id: call.context_id.to_owned(),
+        request: raw(canonical),
+        receipt: raw(out[from..].to_vec()),
+    };
+    desk.leads.store(lead, key, identity, equivalence, now);
+    Ok(())
+}
+
+/// What was written as JSON, as a value; the writers here make no other.
+fn raw(bytes: Vec<u8>) -> Box<RawValue> {
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// Two leads without a key are the same when customer, vehicles and appointment are (AAP digest, section f: an equivalent
+/// lead of the same customer). Wording, consent and times of sending do not count.
+fn equivalence(payload: Value<'_>) -> Digest {
+    let mut bytes = Vec::new();
+    let customer =
+        |name| payload.get("customer").and_then(|customer| customer.get(name)).and_then(Value::as_str);
+    for name in ["email", "phone", "first_name", "last_name"] {
+        write::string(&mut bytes, &customer(name).unwrap_or_default().to_lowercase());
+    }
+    for name in ["vehicle_of_interest", "trade_in", "appointment"] {
+        match payload.get(name) {
+            Some(value) => value.write_canonical(&[], &mut bytes),
+            None => bytes.push(b'-'),
+        }
+    }
+    Sha256::digest(&bytes).into()
+}
+
+/// The meaning of a consent that is valid by its shape.
+fn check_consent(payload: Value<'_>, now: Timestamp) -> Result<(), AapError> {
+    let Some(consent) = payload.get("consent") else { return Ok(()) };
+    let at = |name| consent.get(name).and_then(Value::as_str).and_then(instant);
+    let granted_at = at("granted_at");
+    let expires_at = at("expires_at");
+    let mut faults = Faults::default();
+    let mut fault =
+        |name: &str, error: &str| faults.push(format!("/consent/{name}"), "consent", error.to_owned());
+    if granted_at.is_some_and(|granted_at| granted_at > now + CLOCK_SKEW) {
+        fault("granted_at", "is in the future");
+    }
+    if expires_at.is_some_and(|expires_at| expires_at <= now) {
+        fault("expires_at", "has passed");
+    }
+    if matches!((granted_at, expires_at), (Some(granted_at), Some(expires_at)) if expires_at <= granted_at) {
+        fault("expires_at", "is not after granted_at");
+    }
+    if let Some(first) = faults.list.first() {
+        let text = format!("the consent is not valid: {} {}", first.at, first.error);
+        return Err(AapError::faulty(AapCode::InvalidConsent, text, faults));
+    }
+    let preferred = payload.get("customer").and_then(|customer| customer.get("preferred_contact"));
+    let Some(preferred) = preferred.and_then(Value::as_str).filter(|channel| *channel != "any") else {
+        return Ok(());
+    };
+    let allowed: Vec<_> = consent
+        .get("allowed_channels")
+        .map(|channels| channels.items().filter_map(Value::as_str).map(str::to_owned).collect())
+        .unwrap_or_default();
+    if allowed.iter().any(|channel| channel == preferred) {
+        return Ok(());
+    }
+    let text = format!("preferred_contact is {preferred}, which consent.allowed_channels does not allow");
+    Err(AapError::new(AapCode::ContactConsentRequired, text)
+        .with("missing", Detail::Text(preferred.to_owned()))
+        .with("allowed_channels", Detail::Texts(allowed)))
+}
+
+/// Looks up the vehicle of interest, when it is identified; its rooftop will hold the appointment.
+fn check_interest(dealer: &Dealer, payload: Value<'_>) -> Result<Option<String>, AapError> {
+    let interest = payload.get("vehicle_of_interest");
+    let wants_test_drive = payload
+        .get("appointment")
+        .and_then(|appointment| appointment.get("appointment_type"))
+        .and_then(Value::as_str)
+        == Some("test_drive");
+    let Some(interest) = interest else {
+        if wants_test_drive {
+            let mut faults = Faults::default();
+            faults.push(
+                String::new(),
+                "required",
+                "must have required property 'vehicle_of_interest'".to_owned(),
+            );
+            let text = "a test drive needs a vehicle_of_interest";
+            return Err(AapError::faulty(AapCode::MissingRequiredField, text, faults));
+        }
+        return Ok(None);
+    };
+    let identified = ["vin", "stock", "vehicle_id"].iter().any(|name| interest.get(name).is_some());
+    if !identified {
+        return Ok(None);
+    }
+    let row = vehicle::listed(dealer, interest)?;
+    let rooftop = dealer.inventory().text(row, Column::Rooftop);
+    Ok(Some(rooftop.to_owned()).filter(|name| !name.is_empty()))
+}
+
+/// Answers the wish for an appointment, books it if it is confirmed, and writes the response payload.
+fn book_and_write(
+    desk: &mut Desk,
+    dealer: &Dealer,
+    payload: Value<'_>,
+    rooftop: Option<String>,
+    lead_id: &str,
+    call: &mut Call<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), AapError> {
+    let now = call.now.business;
+    let by_name = rooftop.and_then(|name| desk.diary.places().iter().position(|place| place.name == name));
+    let wish = payload.get("appointment").map(|appointment| read_wish(&desk.diary, appointment, by_name));
+    let answer = wish.map(|wish| desk.diary.answer(wish, now));
+    if answer == Some(Answer::Unavailable) {
+        let text = "the time cannot be had, and there is no other in the week after it";
+        return Err(AapError::new(AapCode::AppointmentTimeUnavailable, text));
+    }
+    open(out, Skill::LeadSubmit);
+    out.push(b'{');
+    write::member(out, true, "lead_id", lead_id);
+    write::member(out, false, "status", "received");
+    if let (Some(wish), Some(answer)) = (wish, &answer) {
+        if let Answer::Confirmed(at) = answer {
+            desk.diary.book(wish, *at, now);
+        }
+        write_appointment(out, answer, call.ids.make("appt_").as_str());
+    }
+    let place = &desk.diary.places().get(wish.map(|wish| wish.place).or(by_name).unwrap_or(0));
+    let name = place.map_or(dealer.name(), |place| place.name.as_str());
+    out.extend_from_slice(b",\"dealer\":{");
+    write::member(out, true, "name", name);
+    if let Some(phone) = place.and_then(|place| place.phone.as_deref()) {
+        write::member(out, false, "phone", phone);
+    }
+    out.extend_from_slice(b"}}");
+    write::member(out, false, "message", note(answer.as_ref(), name).as_str());
+    out.push(b'}');
+    Ok(())
+}
+
+fn read_wish(diary: &Diary, appointment: Value<'_>, rooftop: Option<usize>) -> Wish {
+    let text = |name| appointment.get(name).and_then(Value::as_str);
+    let kind = text("appointment_type").and_then(Kind::from_name).unwrap_or(Kind::Sales);
+    let place = match kind {
+        Kind::Service => diary.place_for(kind),
+        _ => rooftop.or_else(|| diary.place_for(kind)),
+    };
+    Wish {
+        place: place.unwrap_or(usize::MAX),
+        kind,
+        at: text("appointment_at").and_then(instant),
+        minutes: appointment.get("duration_minutes").and_then(Value::as_integer),
+    }
+}
+
+fn write_appointment(out: &mut Vec<u8>, answer: &Answer, appointment_id: &str) {
+    let status = match answer {
+        Answer::Requested => "requested",
+        Answer::Confirmed(_) => "confirmed",
+        Answer::Proposed(_) => "proposed",
+        Answer::Rejected | Answer::Unavailable => "rejected",
+    };
+    out.extend_from_slice(b",\"appointment\":{");
+    write::member(out, true, "appointment_id", appointment_id);
+    write::member(out, false, "status", status);
+    match answer {
+        Answer::Confirmed(at) => write::member(out, false, "confirmed_at", &to_rfc3339(*at)),
+        Answer::Proposed(times) => {
+            out.extend_from_slice(b",\"proposed_times\":[");
+            for (index, time) in times.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write::string(out, &to_rfc3339(*time));
+            }
+            out.push(b']');
+        }
+        Answer::Requested | Answer::Rejected | Answer::Unavailable => {}
+    }
+    out.push(b'}');
+}
+
+/// A sentence for the person behind the agent.
+fn note(answer: Option<&Answer>, place: &str) -> String {
+    match answer {
+        None => format!("Thank you. {place} will be in touch."),
+        Some(Answer::Requested) => format!("Thank you. {place} will call to find a time."),
+        Some(Answer::Confirmed(_)) => format!("Confirmed at {place}. Please bring a valid driver's license."),
+        Some(Answer::Proposed(_)) => {
+            format!("{place} cannot hold that time. Please send a new lead with one of proposed_times.")
+        }
+        Some(Answer::Rejected | Answer::Unavailable) => format!("{place} does not hold such appointments."),
+    }
+}
+
+/// The earlier answer, marked as a duplicate.
+fn write_duplicate(out: &mut Vec<u8>, receipt: &Receipt) {
+    // The earlier receipt was written by `book_and_write`, where the status follows the lead's own identifier.
+    const RECEIVED: &str = "\"status\":\"received\"";
+    let text = receipt.response.get();
+    match text.split_once(RECEIVED) {
+        Some((head, tail)) => {
+            out.extend_from_slice(head.as_bytes());
+            out.extend_from_slice(b"\"status\":\"duplicate\"");
+            out.extend_from_slice(tail.as_bytes());
+        }
+        None => out.extend_from_slice(text.as_bytes()),
+    }
+}

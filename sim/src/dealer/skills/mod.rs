@@ -1,0 +1,65 @@
+//! The five skills: `handle(skill, payload) -> response payload or AAP error`. They know nothing of A2A, so that every
+//! binding can stand in front of them. Payloads are valid by their shape when they come here.
+
+mod information;
+mod lead;
+mod search;
+mod vehicle;
+
+pub use search::FAULT_INJECTION;
+
+use super::Dealer;
+use super::clock::Now;
+use super::ids::Ids;
+use crate::inventory::{Query, Scratch};
+use crate::protocol::Skill;
+use crate::protocol::error::AapError;
+use crate::protocol::json::Value;
+
+/// What a skill is told beside its payload.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The time.
+    pub now: Now,
+    /// The conversation.
+    pub context_id: &'a str,
+    /// Identifiers for what the skill makes.
+    pub ids: &'a mut Ids,
+}
+
+/// Buffers that serve one call after the other.
+#[derive(Debug, Default)]
+pub struct Work {
+    pub(crate) query: Query,
+    pub(crate) scratch: Scratch,
+}
+
+impl Dealer {
+    /// Runs a skill and writes its response payload.
+    ///
+    /// # Errors
+    /// The skill's error; what was written so far is then to be discarded.
+    pub fn handle(
+        &self,
+        skill: Skill,
+        payload: Value<'_>,
+        call: &mut Call<'_>,
+        work: &mut Work,
+        out: &mut Vec<u8>,
+    ) -> Result<(), AapError> {
+        match skill {
+            Skill::DealerInformation => information::handle(self, out),
+            Skill::InventoryFacets => search::facets(self, payload, work, out),
+            Skill::InventorySearch => search::search(self, payload, work, out),
+            Skill::InventoryVehicle => vehicle::handle(self, payload, out),
+            Skill::LeadSubmit => lead::handle(self, payload, call, out),
+        }
+    }
+}
+
+/// Writes a response payload up to its `data`.
+fn open(out: &mut Vec<u8>, skill: Skill) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(skill.response_type().as_bytes());
+    out.extend_from_slice(b"\",\"data\":");
+}

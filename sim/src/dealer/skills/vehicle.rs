@@ -1,0 +1,42 @@
+//! `inventory.vehicle`.
+
+use super::open;
+use crate::dealer::Dealer;
+use crate::inventory::Lookup;
+use crate::protocol::Skill;
+use crate::protocol::error::{AapCode, AapError, Detail};
+use crate::protocol::json::Value;
+
+pub(super) fn handle(dealer: &Dealer, payload: Value<'_>, out: &mut Vec<u8>) -> Result<(), AapError> {
+    let row = listed(dealer, payload)?;
+    open(out, Skill::InventoryVehicle);
+    dealer.inventory().detail(row, out);
+    out.push(b'}');
+    Ok(())
+}
+
+/// The row of the listing that an object's `vin`, `stock` and `vehicle_id` name, the most specific first.
+pub(super) fn listed(dealer: &Dealer, object: Value<'_>) -> Result<u32, AapError> {
+    let text = |name| object.get(name).and_then(Value::as_str);
+    let (vin, stock, vehicle_id) = (text("vin"), text("stock"), text("vehicle_id"));
+    let named = || {
+        [("vin", vin), ("stock", stock), ("vehicle_id", vehicle_id)]
+            .into_iter()
+            .find_map(|(name, value)| value.map(|value| (name, value.chars().take(64).collect::<String>())))
+            .unwrap_or_default()
+    };
+    match dealer.inventory().find(vin, stock, vehicle_id) {
+        Lookup::Listed(row) => Ok(row),
+        Lookup::Sold(_) => {
+            let (name, value) = named();
+            let text =
+                format!("the vehicle with {name} {value:?} is no longer available; search for another");
+            Err(AapError::new(AapCode::VehicleUnavailable, text).with(name, Detail::Text(value)))
+        }
+        Lookup::Unknown => {
+            let (name, value) = named();
+            let text = format!("no vehicle has {name} {value:?}");
+            Err(AapError::new(AapCode::VehicleNotFound, text).with(name, Detail::Text(value)))
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The commands of `dealer-sim`, from arguments to exit code: 0 ok; 1 wrong usage or input file; 2 failed while running.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::cli::{
+    self, AdminAddress, Cli, Command, ExportFormat, HealthArgs, InventoryArgs, LogFormat, ServeArgs,
+    StockArgs,
+};
+use crate::dealer::DealerSpec;
+use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
+use crate::protocol::HeaderMode;
+use crate::server::limits::Limits;
+use crate::server::{Server, ServerOptions, business_time};
+use crate::world::{Blueprint, Stock, World};
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    /// Exit code 1.
+    #[error("{0}")]
+    Input(String),
+    /// Exit code 2.
+    #[error("{0}")]
+    Running(String),
+}
+
+impl Failed {
+    fn input(error: impl ToString) -> Failed {
+        Failed::Input(error.to_string())
+    }
+
+    fn running(error: impl ToString) -> Failed {
+        Failed::Running(error.to_string())
+    }
+}
+
+/// Runs the command that the arguments name.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match cli::parse(arguments) {
+        Ok(Ok(cli)) => cli,
+        Ok(Err(error)) => {
+            _ = error.print();
+            let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return ExitCode::from(u8::from(!asked_for));
+        }
+        Err(error) => return report(&Failed::input(error)),
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => report(&failed),
+    }
+}
+
+fn report(failed: &Failed) -> ExitCode {
+    eprintln!("dealer-sim: {failed}");
+    match failed {
+        Failed::Input(_) => ExitCode::from(1),
+        Failed::Running(_) => ExitCode::from(2),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failed> {
+    match cli.command {
+        Command::Serve(serve) => self::serve(*serve),
+        Command::Inventory(inventory) => export(&inventory),
+        Command::Card(serve) => card(*serve),
+        Command::Health(health) => self::health(&health),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Failed> {
+    std::fs::read(path).map_err(|error| Failed::Input(format!("{}: {error}", path.display())))
+}
+
+fn read_text(path: &Path) -> Result<String, Failed> {
+    let text = String::from_utf8(read_file(path)?);
+    text.map_err(|error| Failed::Input(format!("{}: not UTF-8: {error}", path.display())))
+}
+
+fn read_profile(stock: &StockArgs) -> Result<Profile, Failed> {
+    match &stock.profile {
+        None => Profile::built_in().map_err(Failed::running),
+        Some(path) => Profile::parse(&path.display().to_string(), &read_text(path)?).map_err(Failed::input),
+    }
+}
+
+fn threads(given: Option<u16>) -> usize {
+    given.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// The dealer's blueprint, the clock read once.
+fn blueprint(stock: &StockArgs, spec: DealerSpec, threads: usize) -> Result<Blueprint, Failed> {
+    let profile = read_profile(stock)?;
+    let day = business_time(stock.clock).to_zoned_datetime(TimeZone::UTC).date();
+    let stock = match &stock.inventory {
+        None => Stock::Generated(stock.vehicles),
+        Some(path) => {
+            let bytes = read_file(path)?;
+            let first =
+                bytes.iter().find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf));
+            let format = if first == Some(&b'[') { ImportFormat::Json } else { ImportFormat::Jsonl };
+            let midnight = day.to_zoned_datetime(TimeZone::UTC).map_err(Failed::running)?.timestamp();
+            let defaults = ImportDefaults { dealer_id: profile.dealer_id.clone(), updated_at: midnight };
+            let imported = Inventory::import(&bytes, format, &defaults)
+                .map_err(|error| Failed::Input(format!("{}: {error}", path.display())))?;
+            Stock::Given(Arc::new(imported))
+        }
+    };
+    Ok(Blueprint { spec, profile, stock, day, threads })
+}
+
+fn export(arguments: &InventoryArgs) -> Result<(), Failed> {
+    let spec =
+        DealerSpec { seed: arguments.stock.seed, clock: arguments.stock.clock, ..DealerSpec::default() };
+    let blueprint = blueprint(&arguments.stock, spec, threads(None))?;
+    let stock = blueprint.make_stock().map_err(Failed::running)?;
+    let format = match arguments.format {
+        ExportFormat::Jsonl => inventory::ExportFormat::Jsonl,
+        ExportFormat::Json => inventory::ExportFormat::Json,
+        ExportFormat::Csv => inventory::ExportFormat::Csv,
+    };
+    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    until_reader_is_gone(stock.export(format, &mut out).and_then(|()| out.flush()))
+}
+
+/// A reader that has seen enough (`| head`) is no failure.
+fn until_reader_is_gone(written: io::Result<()>) -> Result<(), Failed> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failed::running(error)),
+        _ => Ok(()),
+    }
+}
+
+/// What `serve` and `card` share.
+fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> {
+    let limits = match &arguments.limits {
+        None => Limits::default(),
+        Some(path) => Limits::parse(&path.display().to_string(), &read_text(path)?).map_err(Failed::input)?,
+    };
+    let mut skills = arguments.skills.clone();
+    skills.sort_unstable();
+    skills.dedup();
+    let spec = DealerSpec {
+        seed: arguments.stock.seed,
+        contract: arguments.contract,
+        headers: arguments.headers.map_or(arguments.contract.default_headers, HeaderMode::from),
+        skills,
+        clock: arguments.stock.clock,
+        rate_limit: arguments.rate_limit,
+        page_cap: limits.page_cap,
+    };
+    let threads = threads(arguments.threads);
+    let options = ServerOptions {
+        listen: arguments.listen,
+        admin: match arguments.admin {
+            AdminAddress::Off => None,
+            AdminAddress::At(address) => Some(address),
+        },
+        public_url: arguments.public_url.clone(),
+        threads,
+        limits,
+    };
+    Ok((blueprint(&arguments.stock, spec, threads)?, options))
+}
+
+fn card(arguments: ServeArgs) -> Result<(), Failed> {
+    let (mut blueprint, options) = prepare(&arguments)?;
+    // The card says nothing of the stock.
+    if let Stock::Generated(vehicles) = &mut blueprint.stock {
+        *vehicles = 1;
+    }
+    let base_url = options.public_url.unwrap_or_else(|| format!("http://{}", options.listen));
+    let issued = business_time(blueprint.spec.clock);
+    let world = World::new(blueprint, base_url, issued).map_err(Failed::running)?;
+    let card: serde_json::Value =
+        serde_json::from_slice(&world.scene().card.body).map_err(Failed::running)?;
+    let text = serde_json::to_string_pretty(&card).map_err(Failed::running)?;
+    until_reader_is_gone(writeln!(io::stdout(), "{text}"))
+}
+
+fn start_log(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // A log that somebody else has set up already is as good.
+    _ = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+}
+
+/// A line that `serve` prints for scripts; `data/schemas/event.schema.json` describes it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Event {
+    /// The sockets accept.
+    Listening {
+        url: String,
+        card: String,
+        admin: Option<String>,
+        /// The address listened on, which `url` does not show when `--public-url` is given.
+        listen: SocketAddr,
+        contract: &'static str,
+        seed: u64,
+        vehicles: u32,
+        dealers: u32,
+        version: &'static str,
+    },
+    /// The stop is complete.
+    Stopped { requests: u64, leads: u64, unfinished: u64 },
+}
+
+fn to_line(event: &Event) -> Result<String, Failed> {
+    serde_json::to_string(event).map_err(Failed::running)
+}
+
+fn serve(arguments: ServeArgs) -> Result<(), Failed> {
+    start_log(arguments.log);
+    let (blueprint, options) = prepare(&arguments)?;
+    let (contract, seed) = (blueprint.spec.contract, blueprint.spec.seed);
+    // Signals are caught before the sockets accept, so that none can end the process without its last line.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failed::running)?;
+    let signals = runtime.block_on(async { Signals::catch() }).map_err(Failed::running)?;
+    let server = Server::start(blueprint, options).map_err(Failed::running)?;
+    let line = to_line(&Event::Listening {
+        url: server.url(),
+        card: server.card_url(),
+        admin: server.admin_url(),
+        listen: server.address(),
+        contract: contract.name,
+        seed,
+        vehicles: server.world().scene().dealer.inventory().len(),
+        dealers: 1,
+        version: env!("CARGO_PKG_VERSION"),
+    })?;
+    if let Some(path) = &arguments.ready_file {
+        std::fs::write(path, format!("{line}\n"))
+            .map_err(|error| Failed::Running(format!("--ready-file {}: {error}", path.display())))?;
+    }
+    // A reader that is gone must not end the server.
+    _ = writeln!(io::stdout(), "{line}");
+    runtime.block_on(signals.first());
+    let stopped = server.stop();
+    let line = to_line(&Event::Stopped {
+        requests: stopped.requests,
+        leads: stopped.leads,
+        unfinished: stopped.unfinished,
+    })?;
+    _ = writeln!(io::stdout(), "{line}");
+    Ok(())
+}
+
+/// The signals that ask for a stop.
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn catch() -> io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(unix)]
+    async fn first(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn catch() -> io::Result<Signals> {
+        Ok(Signals {})
+    }
+
+    #[cfg(not(unix))]
+    async fn first(self) {
+        _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+/// Asks an admin endpoint whether it is ready.
+fn health(arguments: &HealthArgs) -> Result<(), Failed> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let url = &arguments.url;
+    let authority = fluent_uri::Uri::parse(url.as_str())
+        .ok()
+        .filter(|uri| uri.scheme().as_str() == "http")
+        .and_then(|uri| uri.authority().map(|authority| authority.as_str().to_owned()))
+        .ok_or_else(|| {
+            Failed::Input(format!("{url:?} is no admin URL; use one such as http://127.0.0.1:8081"))
+        })?;
+    let address = if authority.rsplit(']').next().is_some_and(|tail| tail.contains(':')) {
+        authority.clone()
+    } else {
+        format!("{authority}:80")
+    };
+    let ask = || -> io::Result<String> {
+        let mut stream = TcpStream::connect(&address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        write!(stream, "GET /readyz HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n")?;
+        let mut reply = Vec::new();
+        stream.take(64 << 10).read_to_end(&mut reply)?;
+        Ok(String::from_utf8_lossy(&reply).into_owned())
+    };
+    let reply = ask().map_err(|error| Failed::Running(format!("{url} does not answer: {error}")))?;
+    if reply.split_whitespace().nth(1) == Some("200") {
+        Ok(())
+    } else {
+        let first = reply.lines().next().unwrap_or("no reply");
+        Err(Failed::Running(format!("{url} is not ready: {first}")))
+    }
+}

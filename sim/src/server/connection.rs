@@ -1,0 +1,181 @@
+//! Connections: HTTP/1.1 on a stream, from its first byte to its last.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+
+use super::routes::{Admin, Front};
+use super::wire::Wire;
+use super::{Phase, Shared};
+use crate::dispatch::Scratch;
+
+/// A connection on its way to a worker.
+pub(super) struct Accepted {
+    pub(super) stream: TcpStream,
+    pub(super) peer: IpAddr,
+    /// Its ordinal among all connections.
+    pub(super) number: u64,
+}
+
+/// Gives a gauge back its one when the thing counted ends, however it ends.
+pub(super) struct Counted<'c>(pub(super) &'c AtomicU64);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn to_tokio(listener: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
+    listener.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(listener)
+}
+
+fn protocol(shared: &Shared) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(shared.limits.header_timeout())
+        .max_headers(shared.limits.header_count)
+        .max_buf_size(shared.limits.header_bytes)
+        .pipeline_flush(true)
+        // A caller that has said all it will say (`nc`, some proxies) still wants its answer.
+        .half_close(true);
+    http
+}
+
+/// Runs one connection until it ends, or until a stop: then the request in flight is answered and the connection closed.
+async fn drive<C>(connection: C, mut phase: watch::Receiver<Phase>) -> hyper::Result<()>
+where
+    C: std::future::Future<Output = hyper::Result<()>> + Graceful,
+{
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        _ = phase.wait_for(|phase| *phase >= Phase::Draining) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().begin_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                _ = phase.wait_for(|phase| *phase == Phase::Closed) => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = &ended {
+        tracing::debug!("connection ended: {error}");
+    }
+    ended
+}
+
+/// A connection that can be asked to end after the request in flight.
+trait Graceful {
+    fn begin_shutdown(self: std::pin::Pin<&mut Self>);
+}
+
+impl<I, S, B> Graceful for http1::Connection<I, S>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn begin_shutdown(self: std::pin::Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// A worker: serves the connections it is handed until a stop, and then those it still has.
+pub(super) fn serve_dealer(
+    runtime: &tokio::runtime::Runtime,
+    shared: Arc<Shared>,
+    mut streams: mpsc::UnboundedReceiver<Accepted>,
+    phase: watch::Receiver<Phase>,
+) {
+    let tasks = LocalSet::new();
+    let scratch = Rc::new(RefCell::new(Scratch::default()));
+    let http = protocol(&shared);
+    tasks.block_on(runtime, async {
+        let mut running = tokio::task::JoinSet::new();
+        let mut accepting = phase.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = streams.recv() => accepted,
+                _ = running.join_next(), if !running.is_empty() => continue,
+                _ = accepting.wait_for(|phase| *phase == Phase::Closed) => None,
+            };
+            let Some(accepted) = accepted else { break };
+            let (shared, phase) = (shared.clone(), phase.clone());
+            let front = Front::new(shared.clone(), scratch.clone(), accepted.peer, accepted.number);
+            let http = http.clone();
+            running.spawn_local(async move {
+                let _open = Counted(&shared.world.traffic.open);
+                // Replies are whole; waiting for more to send would only add delay.
+                _ = accepted.stream.set_nodelay(true);
+                let Ok(stream) = tokio::net::TcpStream::from_std(accepted.stream) else { return };
+                let service = service_fn(|request| {
+                    let front = front.clone();
+                    async move { Ok::<_, Infallible>(front.answer(request).await) }
+                });
+                let wire = Wire::new(stream);
+                if let Err(error) = drive(http.serve_connection(wire.clone(), service), phase).await {
+                    wire.end_after(&error).await;
+                }
+            });
+        }
+        while running.join_next().await.is_some() {}
+    });
+}
+
+/// The admin endpoint, until everything closes.
+pub(super) fn serve_admin(
+    runtime: &tokio::runtime::Runtime,
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    mut phase: watch::Receiver<Phase>,
+) {
+    /// Admin connections open at once.
+    const MAX_OPEN: usize = 256;
+    let tasks = LocalSet::new();
+    let http = protocol(&shared);
+    tasks.block_on(runtime, async {
+        let listener = match to_tokio(listener) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!("the admin endpoint cannot accept: {error}"),
+        };
+        let mut running = tokio::task::JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept(), if running.len() < MAX_OPEN => accepted,
+                _ = running.join_next(), if !running.is_empty() => continue,
+                _ = phase.wait_for(|phase| *phase == Phase::Closed) => break,
+            };
+            let Ok((stream, _)) = accepted else { continue };
+            let admin = Admin { shared: shared.clone() };
+            let connection = http.serve_connection(
+                TokioIo::new(stream),
+                service_fn(move |request| {
+                    let admin = admin.clone();
+                    async move { Ok::<_, Infallible>(admin.answer(request).await) }
+                }),
+            );
+            running.spawn_local(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!("admin connection ended: {error}");
+                }
+            });
+        }
+    });
+}

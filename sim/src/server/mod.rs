@@ -1,0 +1,328 @@
+//! The rim: sockets, clocks and threads. One thread accepts; each worker thread has a current-thread runtime of its own,
+//! so that a request never moves between cores; the admin endpoint has a thread to itself, so that it answers while the
+//! workers are busy, and until a stop has finished.
+#![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
+
+mod connection;
+pub mod limits;
+mod routes;
+mod wire;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
+
+use jiff::Timestamp;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::{mpsc, watch};
+
+use crate::dealer::clock::{ClockMode, Now};
+use crate::dealer::ids::mix;
+use crate::inventory::GenerateError;
+use crate::world::{Blueprint, World};
+use limits::Limits;
+
+/// Connections the kernel holds until they are accepted.
+const BACKLOG: i32 = 1024;
+
+/// What to listen on, and how.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The dealer's address; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The admin endpoint's address, if there is to be one.
+    pub admin: Option<SocketAddr>,
+    /// The URL that the card gives, when it is not the address listened on.
+    pub public_url: Option<String>,
+    /// Worker threads.
+    pub threads: usize,
+    /// Limits of the listener.
+    pub limits: Limits,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A thread or runtime could not be made.
+    #[error("cannot start: {0}")]
+    Runtime(#[from] io::Error),
+    /// The stock could not be made.
+    #[error(transparent)]
+    Stock(#[from] GenerateError),
+}
+
+/// The machine's clocks, read at the rim and handed down as values.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    mode: ClockMode,
+    opened: Instant,
+}
+
+impl Clocks {
+    pub(crate) fn start(mode: ClockMode) -> Clocks {
+        Clocks { mode, opened: Instant::now() }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let traffic_ns = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Now { business: business_time(self.mode), traffic_ns }
+    }
+}
+
+/// The business time of a clock setting.
+pub fn business_time(mode: ClockMode) -> Timestamp {
+    mode.business(Timestamp::now())
+}
+
+/// What the threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) world: World,
+    pub(crate) clocks: Clocks,
+    pub(crate) limits: Limits,
+    /// A number that no other process has, so that identifiers of a running clock never repeat over restarts.
+    pub(crate) process: u64,
+    /// Whether requests are taken.
+    pub(crate) ready: AtomicBool,
+}
+
+/// A running server. Dropping it stops it at once; [`Server::stop`] lets requests in flight finish.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    admin: Option<SocketAddr>,
+    stop: watch::Sender<Phase>,
+    workers: Vec<JoinHandle<()>>,
+    admin_thread: Option<JoinHandle<()>>,
+}
+
+/// How far a stop has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Phase {
+    /// Requests are taken.
+    Serving,
+    /// Requests in flight finish; no new connection is taken.
+    Draining,
+    /// Everything closes.
+    Closed,
+}
+
+/// How a stop went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// HTTP requests answered.
+    pub requests: u64,
+    /// Leads received.
+    pub leads: u64,
+    /// Requests that were still being answered when the time for the stop was over.
+    pub unfinished: u64,
+}
+
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let bind = || -> io::Result<(TcpListener, SocketAddr)> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // A restart must not wait for the old connections' TIME_WAIT; two servers on one port still clash.
+        #[cfg(unix)]
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let listener = TcpListener::from(socket);
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    bind().map_err(|error| StartError::Listen { address, error })
+}
+
+/// The base URL of a listener: what a client on this machine can reach.
+fn url_of(address: SocketAddr) -> String {
+    let host = match address {
+        SocketAddr::V4(address) if address.ip().is_unspecified() => "127.0.0.1".to_owned(),
+        SocketAddr::V6(address) if address.ip().is_unspecified() => "[::1]".to_owned(),
+        SocketAddr::V4(address) => address.ip().to_string(),
+        SocketAddr::V6(address) => format!("[{}]", address.ip()),
+    };
+    format!("http://{host}:{}", address.port())
+}
+
+impl Server {
+    /// Takes the ports, makes the stock, and serves.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running then.
+    pub fn start(blueprint: Blueprint, options: ServerOptions) -> Result<Server, StartError> {
+        let (listener, address) = listen(options.listen)?;
+        let admin = options.admin.map(listen).transpose()?;
+        let base_url = options.public_url.unwrap_or_else(|| url_of(address));
+        let clocks = Clocks::start(blueprint.spec.clock);
+        let world = World::new(blueprint, base_url, clocks.now().business)?;
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let shared = Arc::new(Shared {
+            world,
+            clocks,
+            limits: options.limits,
+            process: mix(u64::try_from(since_1970.as_nanos()).unwrap_or(0) ^ u64::from(std::process::id())),
+            ready: AtomicBool::new(true),
+        });
+        let (stop, phase) = watch::channel(Phase::Serving);
+        let mut queues = Vec::new();
+        let mut workers = Vec::new();
+        for index in 0..options.threads.max(1) {
+            let (queue, streams) = mpsc::unbounded_channel();
+            queues.push(queue);
+            let runtime = runtime()?;
+            let (shared, phase) = (shared.clone(), phase.clone());
+            let worker = std::thread::Builder::new()
+                .name(format!("worker-{index}"))
+                .spawn(move || connection::serve_dealer(&runtime, shared, streams, phase))?;
+            workers.push(worker);
+        }
+        let runtime_of_acceptor = runtime()?;
+        let acceptor = {
+            let (shared, phase) = (shared.clone(), phase.clone());
+            std::thread::Builder::new()
+                .name("acceptor".to_owned())
+                .spawn(move || accept(&runtime_of_acceptor, &shared, listener, &queues, phase))?
+        };
+        workers.push(acceptor);
+        let mut server = Server { shared, address, admin: None, stop, workers, admin_thread: None };
+        if let Some((listener, address)) = admin {
+            let runtime = runtime()?;
+            let shared = server.shared.clone();
+            server.admin = Some(address);
+            server.admin_thread = Some(
+                std::thread::Builder::new()
+                    .name("admin".to_owned())
+                    .spawn(move || connection::serve_admin(&runtime, shared, listener, phase))?,
+            );
+        }
+        Ok(server)
+    }
+
+    /// The dealer's base URL.
+    pub fn base_url(&self) -> &str {
+        self.shared.world.base_url()
+    }
+
+    /// The JSON-RPC endpoint.
+    pub fn url(&self) -> String {
+        format!("{}/a2a", self.base_url())
+    }
+
+    /// The agent card.
+    pub fn card_url(&self) -> String {
+        format!("{}{}", self.base_url(), crate::protocol::card::PATH)
+    }
+
+    /// The admin endpoint's base URL.
+    pub fn admin_url(&self) -> Option<String> {
+        self.admin.map(url_of)
+    }
+
+    /// The dealer's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What is served.
+    pub fn world(&self) -> &World {
+        &self.shared.world
+    }
+
+    /// The time on the server's clocks.
+    pub fn now(&self) -> Now {
+        self.shared.clocks.now()
+    }
+
+    /// Takes no more requests, lets those in flight finish for as long as [`Limits::drain_ms`] says, and closes. The
+    /// admin endpoint answers until the end.
+    pub fn stop(mut self) -> Stopped {
+        self.shared.ready.store(false, Ordering::Relaxed);
+        _ = self.stop.send(Phase::Draining);
+        let deadline = Instant::now() + self.shared.limits.drain();
+        while Instant::now() < deadline && self.workers.iter().any(|worker| !worker.is_finished()) {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let unfinished = self.shared.world.traffic.in_flight.load(Ordering::Relaxed);
+        self.close();
+        Stopped {
+            requests: self.shared.world.traffic.requests.load(Ordering::Relaxed),
+            leads: self.shared.world.leads_in_all(),
+            unfinished,
+        }
+    }
+
+    fn close(&mut self) {
+        _ = self.stop.send(Phase::Closed);
+        for thread in self.workers.drain(..).chain(self.admin_thread.take()) {
+            _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Accepts connections and deals them out to the workers in turn.
+fn accept(
+    runtime: &tokio::runtime::Runtime,
+    shared: &Shared,
+    listener: TcpListener,
+    queues: &[mpsc::UnboundedSender<connection::Accepted>],
+    mut phase: watch::Receiver<Phase>,
+) {
+    runtime.block_on(async {
+        let listener = match connection::to_tokio(listener) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!("cannot accept: {error}"),
+        };
+        let traffic = &shared.world.traffic;
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = phase.changed() => return,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of descriptors, or the peer was gone at once: neither ends the server.
+                    tracing::warn!("accept failed: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                    continue;
+                }
+            };
+            if traffic.open.load(Ordering::Relaxed) >= shared.limits.connections as u64 {
+                traffic.turned_away.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let number = traffic.connections.fetch_add(1, Ordering::Relaxed);
+            traffic.open.fetch_add(1, Ordering::Relaxed);
+            let stream: io::Result<TcpStream> = stream.into_std();
+            let queue = &queues[number as usize % queues.len()];
+            if let Ok(stream) = stream
+                && queue.send(connection::Accepted { stream, peer: peer.ip(), number }).is_ok()
+            {
+                continue;
+            }
+            traffic.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    });
+}

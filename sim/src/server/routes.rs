@@ -1,0 +1,311 @@
+//! Routes: which handler a request goes to, and the HTTP around its answer.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::Shared;
+use super::connection::Counted;
+use crate::admin::{self, AdminRequest};
+use crate::dealer::ids::mix;
+use crate::dispatch::{self, Scratch, dispatch};
+use crate::protocol::card;
+use crate::world::Card;
+
+type Reply = Response<Full<Bytes>>;
+
+const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// Bytes of an admin body.
+const MAX_ADMIN_BODY: usize = 64 << 10;
+/// Bytes of a refused body that are still read, and for how long.
+const MAX_DISCARDED: usize = 8 << 20;
+const LINGER: Duration = Duration::from_secs(2);
+/// A reply buffer starts with this much room; most replies fit.
+const USUAL_REPLY: usize = 8 << 10;
+
+fn reply(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    reply
+}
+
+fn plain(status: StatusCode, text: impl Into<String>) -> Reply {
+    let mut text = text.into();
+    text.push('\n');
+    reply(status, PLAIN, text)
+}
+
+fn not_allowed(allow: &'static str) -> Reply {
+    let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, format!("use {allow}"));
+    reply.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    reply
+}
+
+/// Why a body could not be had.
+enum BodyError {
+    TooLarge,
+    TooSlow,
+    Broken,
+}
+
+async fn read_body(mut body: Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
+    let traffic = &shared.world.traffic;
+    let read = tokio::time::timeout(shared.limits.body_timeout(), collect(&mut body, most)).await;
+    let result = read.unwrap_or(Err(BodyError::TooSlow));
+    match result {
+        Err(BodyError::TooSlow) => _ = traffic.too_slow.fetch_add(1, Ordering::Relaxed),
+        Err(BodyError::TooLarge) => {
+            traffic.too_large.fetch_add(1, Ordering::Relaxed);
+            // A connection closed over unread bytes is reset, and the refusal lost with it: hear the caller out a little.
+            _ = tokio::time::timeout(LINGER, discard(&mut body)).await;
+        }
+        Ok(_) | Err(BodyError::Broken) => {}
+    }
+    result
+}
+
+/// The whole body; the usual one comes in one piece and is not copied.
+async fn collect(body: &mut Incoming, most: usize) -> Result<Bytes, BodyError> {
+    let mut first = Bytes::new();
+    let mut rest = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        if first.len() + rest.len() + piece.len() > most {
+            return Err(BodyError::TooLarge);
+        }
+        if first.is_empty() {
+            first = piece;
+        } else {
+            rest.extend_from_slice(&piece);
+        }
+    }
+    if rest.is_empty() { Ok(first) } else { Ok([&first[..], &rest[..]].concat().into()) }
+}
+
+/// Reads on, keeping nothing, until the body ends or [`MAX_DISCARDED`] bytes have come.
+async fn discard(body: &mut Incoming) {
+    let mut heard = 0;
+    while heard < MAX_DISCARDED
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        heard += frame.data_ref().map_or(0, Bytes::len);
+    }
+}
+
+impl BodyError {
+    fn reply(&self, most: usize) -> Reply {
+        let mut reply = match self {
+            BodyError::TooLarge => {
+                plain(StatusCode::PAYLOAD_TOO_LARGE, format!("a body may have {most} bytes"))
+            }
+            BodyError::TooSlow => plain(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+            BodyError::Broken => plain(StatusCode::BAD_REQUEST, "the body is not framed as HTTP says"),
+        };
+        // What is left of the body is not read, so the connection cannot carry another request.
+        reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        reply
+    }
+}
+
+/// The dealer's listener, for one connection.
+#[derive(Clone)]
+pub(super) struct Front(Rc<FrontParts>);
+
+struct FrontParts {
+    shared: Arc<Shared>,
+    scratch: Rc<RefCell<Scratch>>,
+    peer: IpAddr,
+    /// A number of this connection's own, from which its requests' numbers follow.
+    nonce: Cell<u64>,
+}
+
+impl Front {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        scratch: Rc<RefCell<Scratch>>,
+        peer: IpAddr,
+        number: u64,
+    ) -> Front {
+        // Each connection has 2^32 numbers to itself.
+        let nonce = Cell::new(shared.process.wrapping_add(number << 32));
+        Front(Rc::new(FrontParts { shared, scratch, peer, nonce }))
+    }
+
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
+        let traffic = &self.0.shared.world.traffic;
+        traffic.in_flight.fetch_add(1, Ordering::Relaxed);
+        let _in_flight = Counted(&traffic.in_flight);
+        let traceparent = request.headers().get(TRACEPARENT).cloned();
+        let mut reply = self.route(request).await;
+        let headers = reply.headers_mut();
+        headers.insert(header::SERVER, SERVER);
+        if let Some(traceparent) = traceparent {
+            headers.insert(TRACEPARENT, traceparent);
+        }
+        traffic.requests.fetch_add(1, Ordering::Relaxed);
+        reply
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Reply {
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        match request.uri().path() {
+            // Some clients add a slash to the card's URL; a redirect would lose the body.
+            "/a2a" | "/a2a/" if request.method() == Method::POST => self.call(request).await,
+            "/a2a" | "/a2a/" => not_allowed("POST"),
+            card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
+            card::PATH => serve_card(&self.0.shared.world.scene().card, request.headers()),
+            "/llms.txt" | "/" => plain(StatusCode::OK, self.introduction()),
+            _ => plain(StatusCode::NOT_FOUND, "no such resource; the JSON-RPC endpoint is /a2a"),
+        }
+    }
+
+    /// What this is, for a person or a language model that happens upon it.
+    fn introduction(&self) -> String {
+        let scene = self.0.shared.world.scene();
+        let base = self.0.shared.world.base_url();
+        let skills: Vec<_> = scene.dealer.spec().skills.iter().map(|skill| skill.id()).collect();
+        format!(
+            "# {}\n\nA simulated car dealer for testing buyer agents over the Auto Agent Protocol {}. No vehicle here \
+             exists, and leads reach nobody.\n\n- Agent card: {base}{}\n- A2A 1.0 JSON-RPC (SendMessage): {base}/a2a\n\
+             - Skills: {}",
+            scene.dealer.name(),
+            scene.dealer.spec().contract,
+            card::PATH,
+            skills.join(", "),
+        )
+    }
+
+    async fn call(&self, request: Request<Incoming>) -> Reply {
+        let FrontParts { shared, scratch, peer, nonce } = &*self.0;
+        if !is_json(request.headers()) {
+            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json");
+        }
+        let (head, body) = request.into_parts();
+        let most = shared.limits.body_bytes;
+        let body = match read_body(body, most, shared).await {
+            Ok(body) => body,
+            Err(error) => return error.reply(most),
+        };
+        nonce.set(nonce.get().wrapping_add(1));
+        let nonce = mix(nonce.get());
+        let now = shared.clocks.now();
+        let scene = shared.world.scene();
+        let call = dispatch::Request { peer: *peer, head: &head.headers, body: &body, nonce };
+        let mut out = Vec::with_capacity(USUAL_REPLY);
+        // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
+        let said = catch_unwind(AssertUnwindSafe(|| {
+            dispatch(&scene.dealer, &mut scratch.borrow_mut(), &call, now, &mut out)
+        }));
+        let activated = match said {
+            Ok(said) => said.activated,
+            Err(_) => {
+                shared.world.traffic.panics.fetch_add(1, Ordering::Relaxed);
+                tracing::error!("a handler panicked; the call was answered with INTERNAL_ERROR");
+                out.clear();
+                dispatch::internal_error(&scene.dealer, nonce, now, &mut out);
+                None
+            }
+        };
+        let mut reply = reply(StatusCode::OK, JSON, out);
+        if let Some(uri) = activated {
+            reply.headers_mut().insert(A2A_EXTENSIONS, HeaderValue::from_static(uri));
+        }
+        reply
+    }
+}
+
+/// Whether the body is said to be JSON; an absent type is taken for it.
+fn is_json(head: &HeaderMap) -> bool {
+    let Some(given) = head.get(header::CONTENT_TYPE) else { return true };
+    let Ok(given) = given.to_str() else { return false };
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// The agent card, with what caches need (A2A 1.0, section 8.6; RFC 9110, sections 13.1.2 and 13.1.3).
+fn serve_card(card: &Card, head: &HeaderMap) -> Reply {
+    let modified = http_date(card.issued);
+    let known = match head.get(header::IF_NONE_MATCH) {
+        Some(tags) => tags.to_str().is_ok_and(|tags| {
+            tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == card.etag)
+        }),
+        None => head
+            .get(header::IF_MODIFIED_SINCE)
+            .and_then(|since| since.to_str().ok())
+            .is_some_and(|since| modified_since(since, card.issued)),
+    };
+    let mut answer = if known {
+        let mut answer = reply(StatusCode::NOT_MODIFIED, JSON, Bytes::new());
+        answer.headers_mut().remove(header::CONTENT_TYPE);
+        answer
+    } else {
+        reply(StatusCode::OK, JSON, card.body.clone())
+    };
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    for (name, value) in [(header::ETAG, card.etag.clone()), (header::LAST_MODIFIED, modified)] {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(name, value);
+        }
+    }
+    answer
+}
+
+/// IMF-fixdate (RFC 9110, section 5.6.7).
+fn http_date(instant: jiff::Timestamp) -> String {
+    instant.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+/// Whether a card of this instant is unchanged since a date. A date that cannot be read changes nothing.
+fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
+    jiff::fmt::rfc2822::parse(since).is_ok_and(|since| issued.as_second() <= since.timestamp().as_second())
+}
+
+/// The admin listener.
+#[derive(Clone)]
+pub(super) struct Admin {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Admin {
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
+        let shared = &self.shared;
+        let (head, body) = request.into_parts();
+        let body = match read_body(body, MAX_ADMIN_BODY, shared).await {
+            Ok(body) => body,
+            Err(error) => return error.reply(MAX_ADMIN_BODY),
+        };
+        let request = AdminRequest {
+            method: head.method.as_str(),
+            path: head.uri.path(),
+            query: head.uri.query().unwrap_or_default(),
+            body: &body,
+        };
+        let ready = shared.ready.load(Ordering::Relaxed);
+        let answer = admin::handle(&shared.world, request, ready, shared.clocks.now());
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
+        let headers = reply.headers_mut();
+        headers.insert(header::SERVER, SERVER);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(allow) = answer.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        reply
+    }
+}

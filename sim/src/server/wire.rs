@@ -1,0 +1,104 @@
+//! The stream under hyper. It stays ours while hyper works on it, so that what hyper leaves can be dealt with: a
+//! connection closed over unread bytes is reset by the kernel, and the refusal just written is lost with it.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// How long, and for how many bytes, a refused caller is heard out.
+const LINGER: Duration = Duration::from_secs(1);
+const MAX_DISCARDED: usize = 1 << 20;
+
+/// One connection's stream, shared between hyper and the one who runs hyper, both on one thread.
+#[derive(Clone)]
+pub(super) struct Wire(Rc<Parts>);
+
+struct Parts {
+    stream: RefCell<TokioIo<TcpStream>>,
+    /// Whether something was written since something was last read.
+    answered: Cell<bool>,
+}
+
+/// hyper closes without a word when a head outgrows its buffer.
+const HEAD_TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream) -> Wire {
+        Wire(Rc::new(Parts { stream: RefCell::new(TokioIo::new(stream)), answered: Cell::new(false) }))
+    }
+
+    /// Once hyper has given up: says why, if nobody has, and reads what the peer still sends, keeping nothing, until it
+    /// ends or has been heard out.
+    pub(super) async fn end_after(self, error: &hyper::Error) {
+        // hyper has dropped its half, so that the stream is ours alone again.
+        let Ok(parts) = Rc::try_unwrap(self.0) else { return };
+        let mut stream = parts.stream.into_inner().into_inner();
+        if error.is_parse_too_large()
+            && !parts.answered.get()
+            && stream.write_all(HEAD_TOO_LARGE).await.is_err()
+        {
+            return;
+        }
+        _ = stream.shutdown().await;
+        let mut waste = [0; 4096];
+        let mut heard = 0;
+        let hear_out = async {
+            while heard < MAX_DISCARDED {
+                match stream.read(&mut waste).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(read) => heard += read,
+                }
+            }
+        };
+        _ = tokio::time::timeout(LINGER, hear_out).await;
+    }
+
+    fn inner<T>(&self, poll: impl FnOnce(Pin<&mut TokioIo<TcpStream>>) -> T) -> T {
+        poll(Pin::new(&mut *self.0.stream.borrow_mut()))
+    }
+}
+
+impl Read for Wire {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        self.0.answered.set(false);
+        self.inner(|stream| stream.poll_read(cx, buf))
+    }
+}
+
+impl Write for Wire {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.answered.set(true);
+        self.inner(|stream| stream.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.answered.set(true);
+        self.inner(|stream| stream.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner(|stream| stream.is_write_vectored())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner(|stream| stream.poll_flush(cx))
+    }
+
+    /// Left to the one who runs hyper: a stream shut down could no longer say why.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

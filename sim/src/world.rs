@@ -1,0 +1,193 @@
+//! What a process serves: the dealer in force, its published card, and how to make them anew on a reset.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use sha2::{Digest as _, Sha256};
+
+use crate::dealer::{Dealer, DealerSpec};
+use crate::inventory::{GenerateError, Inventory, Profile, Spec};
+use crate::protocol::card::{CardFacts, agent_card};
+
+/// Where the stock comes from.
+#[derive(Debug, Clone)]
+pub enum Stock {
+    /// Drawn from the seed: this many vehicles.
+    Generated(u32),
+    /// The caller's own, kept over resets.
+    Given(Arc<Inventory>),
+}
+
+/// What the dealer in force is made of.
+#[derive(Debug, Clone)]
+pub struct Blueprint {
+    /// The dealer.
+    pub spec: DealerSpec,
+    /// Its group and rooftops.
+    pub profile: Profile,
+    /// Its stock.
+    pub stock: Stock,
+    /// The clock's day at the start; dates in the stock are offsets from it.
+    pub day: Date,
+    /// Threads that generation may use.
+    pub threads: usize,
+}
+
+/// The agent card as it is served.
+#[derive(Debug)]
+pub struct Card {
+    /// The JSON text.
+    pub body: Vec<u8>,
+    /// A strong entity tag, with its quotes.
+    pub etag: String,
+    /// When it took force.
+    pub issued: Timestamp,
+}
+
+/// Counters of the listener.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    /// Connections accepted.
+    pub connections: AtomicU64,
+    /// Connections open now.
+    pub open: AtomicU64,
+    /// Connections closed at once because too many were open.
+    pub turned_away: AtomicU64,
+    /// Requests being answered now.
+    pub in_flight: AtomicU64,
+    /// HTTP requests answered by the dealer's listener.
+    pub requests: AtomicU64,
+    /// HTTP requests refused for the size of their body.
+    pub too_large: AtomicU64,
+    /// HTTP requests given up for the slowness of their body.
+    pub too_slow: AtomicU64,
+    /// Handlers that panicked.
+    pub panics: AtomicU64,
+}
+
+/// The dealer in force and its card.
+#[derive(Debug)]
+pub struct Scene {
+    /// The dealer.
+    pub dealer: Dealer,
+    /// Its card.
+    pub card: Card,
+}
+
+/// All that a process serves.
+#[derive(Debug)]
+pub struct World {
+    blueprint: Blueprint,
+    base_url: String,
+    scene: ArcSwap<Scene>,
+    /// Counters of the listener; a reset leaves them.
+    pub traffic: Traffic,
+    /// Leads received before resets, which the last line of `serve` still counts.
+    leads_before_reset: AtomicU64,
+}
+
+impl World {
+    /// Makes the first dealer. `issued` is the business time at the start.
+    ///
+    /// # Errors
+    /// When the stock cannot be generated.
+    pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, GenerateError> {
+        let stock = blueprint.make_stock()?;
+        let scene = ArcSwap::from_pointee(set_scene(&blueprint, &base_url, stock, issued));
+        Ok(World {
+            blueprint,
+            base_url,
+            scene,
+            traffic: Traffic::default(),
+            leads_before_reset: AtomicU64::new(0),
+        })
+    }
+
+    /// The dealer in force and its card.
+    pub fn scene(&self) -> arc_swap::Guard<Arc<Scene>> {
+        self.scene.load()
+    }
+
+    /// The base URL under which the dealer is reached.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Goes back to the start: leads, conversations, diary and counters are empty again, the stock is that of the seed.
+    ///
+    /// # Errors
+    /// When the stock of another seed cannot be generated; the dealer in force then stays.
+    pub fn reset(&self, seed: Option<u64>, issued: Timestamp) -> Result<u64, GenerateError> {
+        let before = self.scene.load_full();
+        let mut blueprint = self.blueprint.clone();
+        blueprint.spec.seed = seed.unwrap_or(before.dealer.spec().seed);
+        let stock = if blueprint.spec.seed == before.dealer.spec().seed {
+            before.dealer.stock().clone()
+        } else {
+            blueprint.make_stock()?
+        };
+        let scene = set_scene(&blueprint, &self.base_url, stock, issued);
+        let seed = blueprint.spec.seed;
+        let old = self.scene.swap(Arc::new(scene));
+        self.leads_before_reset.fetch_add(old.dealer.desk().leads.received, Ordering::Relaxed);
+        Ok(seed)
+    }
+
+    /// Leads received since the process started.
+    pub fn leads_in_all(&self) -> u64 {
+        self.leads_before_reset.load(Ordering::Relaxed) + self.scene.load().dealer.desk().leads.received
+    }
+}
+
+impl Blueprint {
+    /// The stock: generated, or the caller's own.
+    ///
+    /// # Errors
+    /// When it cannot be generated.
+    pub fn make_stock(&self) -> Result<Arc<Inventory>, GenerateError> {
+        match &self.stock {
+            Stock::Given(inventory) => Ok(inventory.clone()),
+            Stock::Generated(vehicles) => {
+                let spec = Spec {
+                    vehicles: *vehicles,
+                    threads: self.threads,
+                    ..Spec::new(self.spec.seed, self.day)
+                };
+                Inventory::generate(&spec, &self.profile).map(Arc::new)
+            }
+        }
+    }
+}
+
+fn set_scene(blueprint: &Blueprint, base_url: &str, stock: Arc<Inventory>, issued: Timestamp) -> Scene {
+    let dealer = Dealer::open(blueprint.spec.clone(), blueprint.profile.clone(), stock, blueprint.day);
+    let card = publish(&dealer, base_url, issued);
+    Scene { dealer, card }
+}
+
+/// The card and its entity tag. Its version id is derived from what it says, so that it changes when the card does.
+fn publish(dealer: &Dealer, base_url: &str, issued: Timestamp) -> Card {
+    let spec = dealer.spec();
+    let mut facts = CardFacts {
+        contract: spec.contract,
+        base_url,
+        dealer_name: dealer.name(),
+        skills: &spec.skills,
+        page_cap: spec.page_cap,
+        fingerprint: [0; 16],
+        issued_at_ms: u64::try_from(issued.as_millisecond()).unwrap_or(0),
+    };
+    let digest = |facts: &CardFacts<'_>| Sha256::digest(agent_card(facts).to_string().as_bytes());
+    let said = digest(&facts);
+    facts.fingerprint.copy_from_slice(&said[..16]);
+    let body = agent_card(&facts).to_string().into_bytes();
+    let mut etag = String::from("\"");
+    for byte in &Sha256::digest(&body)[..12] {
+        etag.push_str(&format!("{byte:02x}"));
+    }
+    etag.push('"');
+    Card { body, etag, issued }
+}
