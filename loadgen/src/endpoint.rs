@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use dealer_sim::protocol::Contract;
+use dealer_sim::protocol::card::{PATH as CARD_PATH, SIMULATOR_PROVIDER};
 use serde::Deserialize;
 
 use crate::pacer::Clock;
 use crate::transport::{Address, AddressError, Client, Config, Fault, Options, PrepareError};
 
-/// Where a dealer's card is, below its base URL (A2A 1.0, section 8.2).
-const CARD_PATH: &str = "/.well-known/agent-card.json";
 /// What `Server` begins with on every reply of the simulator.
 const SIMULATOR_SERVER: &str = "dealer-sim/";
-/// What the provider of the simulator's card begins with.
-const SIMULATOR_PROVIDER: &str = "dealer-sim";
 
 /// A dealer, as far as requests to it need it.
 #[derive(Debug, Clone)]
