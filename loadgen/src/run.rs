@@ -192,8 +192,9 @@ async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, 
     let reached = async {
         match &settings.target {
             Target::Embedded(contract) => {
-                let embedded =
-                    Embedded::start(settings.load.seed, *contract).await.map_err(RunError::failed)?;
+                let embedded = Embedded::start(settings.load.seed, *contract, &settings.options)
+                    .await
+                    .map_err(RunError::failed)?;
                 Ok((embedded.endpoint.clone(), Some(embedded)))
             }
             Target::Discover(url, contract) => {
