@@ -174,9 +174,12 @@ fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limit
         Arrivals::Open(_) => limits.in_flight,
         Arrivals::Closed { users } => users as usize,
     });
-    let allowed = process::raise_descriptor_limit(wanted as u64 + OTHER_DESCRIPTORS);
+    // A simulator inside this process holds the other end of each connection.
+    let ends = if matches!(settings.target, Target::Embedded(_)) { 2 } else { 1 };
+    let allowed = process::raise_descriptor_limit(ends * wanted as u64 + OTHER_DESCRIPTORS);
     if let Some(allowed) = allowed {
-        let room = usize::try_from(allowed.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(usize::MAX).max(1);
+        let room = allowed.saturating_sub(OTHER_DESCRIPTORS) / ends;
+        let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
         if room < wanted {
             progress.say(&format!(
                 "Only {room} connections fit into the limit of {allowed} open files (ulimit -n); what needs more waits."
