@@ -6,10 +6,10 @@ use dealer_sim::{BuildError, Dealer, RunningDealer};
 use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::transport::Options;
 
-/// A simulator that runs in this process and stops when dropped.
+/// A simulator that runs in this process, on threads of its own, and stops when dropped.
 #[derive(Debug)]
 pub(crate) struct Embedded {
-    /// How to speak to it: read off its card, as any dealer's.
+    /// How to speak to it.
     pub(crate) endpoint: Endpoint,
     _dealer: RunningDealer,
 }
@@ -17,29 +17,22 @@ pub(crate) struct Embedded {
 /// The simulator could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("the simulator inside this process cannot be started: {0}; give another dealer with --endpoint")]
-pub(crate) struct EmbeddedError(String);
-
-impl From<BuildError> for EmbeddedError {
-    fn from(error: BuildError) -> EmbeddedError {
-        EmbeddedError(error.to_string())
-    }
-}
-
-impl From<EndpointError> for EmbeddedError {
-    fn from(error: EndpointError) -> EmbeddedError {
-        EmbeddedError(error.to_string())
-    }
+pub(crate) enum EmbeddedError {
+    /// It could not be made.
+    Build(#[from] BuildError),
+    /// It does not answer.
+    Endpoint(#[from] EndpointError),
 }
 
 impl Embedded {
-    /// Starts one on a free loopback port.
+    /// Starts one on a free loopback port and reads its card like any other's.
     pub(crate) async fn start(
         seed: u64,
         contract: Contract,
         options: &Options,
     ) -> Result<Embedded, EmbeddedError> {
         let dealer = Dealer::builder().seed(seed).contract(contract).start().await?;
-        let found = endpoint::discover(dealer.base_url(), options, Some(contract)).await?;
+        let found = endpoint::discover(&dealer.card_url(), options, Some(contract)).await?;
         Ok(Embedded { endpoint: Endpoint { is_embedded: true, ..found }, _dealer: dealer })
     }
 }

@@ -236,7 +236,7 @@ fn read_card(
     let target = Address::parse(&interface.url)
         .map_err(|error| EndpointError::BadCard { url: url.clone(), reason: error.to_string() })?;
     let is_simulator = server.is_some_and(|server| server.starts_with(SIMULATOR_SERVER))
-        && card.provider.is_some_and(|provider| provider.organization.starts_with(SIMULATOR_PROVIDER))
+        && card.provider.is_some_and(|provider| provider.organization == SIMULATOR_PROVIDER)
         // The proof is of who sent the card; it does not reach to another host that the card names.
         && (target.tls, &target.host, target.port) == (address.tls, &address.host, address.port);
     Ok(Endpoint {
@@ -316,7 +316,7 @@ mod tests {
                 {"url": "http://127.0.0.1:1/old", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
                 {"url": "http://127.0.0.1:8080/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "t"}
             ],
-            "provider": {"organization": "dealer-sim (a simulator)", "url": "https://example.test"},
+            "provider": {"organization": SIMULATOR_PROVIDER, "url": "https://example.test"},
             "capabilities": {"extensions": [
                 {"uri": "https://example.org/other"},
                 {"uri": "https://autoagentprotocol.org/extensions/aap/v3.0", "required": true}

@@ -1,6 +1,7 @@
 //! A request as bytes: the HTTP head and the JSON-RPC envelope, written around the payload that a step renders.
 
-use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::call::METHOD;
+use dealer_sim::protocol::{Skill, headers};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -16,12 +17,12 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// The template of requests to this address. `headers` are the user's own, checked already.
+    /// The template of requests to this address. `own_headers` are the user's own, checked already.
     pub(crate) fn new(
         address: &Address,
         extension_uri: &str,
         tenant: Option<&str>,
-        headers: &[(String, String)],
+        own_headers: &[(String, String)],
         close: bool,
     ) -> Template {
         use std::fmt::Write;
@@ -30,12 +31,15 @@ impl Template {
         let _ = write!(
             head,
             "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: dealer-loadgen/{}\r\nAccept: application/json\r\n\
-             Content-Type: application/json\r\nA2A-Version: 1.0\r\nA2A-Extensions: {extension_uri}\r\n",
+             Content-Type: application/json\r\n{}: {}\r\n{}: {extension_uri}\r\n",
             address.target,
             address.authority,
             env!("CARGO_PKG_VERSION"),
+            headers::VERSION,
+            headers::SERVED_VERSION,
+            headers::EXTENSIONS,
         );
-        for (name, value) in headers {
+        for (name, value) in own_headers {
             let _ = write!(head, "{name}: {value}\r\n");
         }
         if close {
@@ -129,7 +133,9 @@ impl RequestBuffer {
         out.resize(body_start, 0);
         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         out.extend_from_slice(&ids.id);
-        out.extend_from_slice(b",\"method\":\"SendMessage\",\"params\":{");
+        out.extend_from_slice(b",\"method\":\"");
+        out.extend_from_slice(METHOD.as_bytes());
+        out.extend_from_slice(b"\",\"params\":{");
         if let Some(tenant) = &template.tenant {
             out.extend_from_slice(b"\"tenant\":");
             out.extend_from_slice(tenant.as_bytes());

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::collect::Collector;
 use crate::embedded::Embedded;
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::envelope::Template;
 use crate::load::{Arrivals, Load};
 use crate::pacer::Clock;
@@ -23,7 +23,7 @@ use crate::scenario::{self, Item, Workload};
 use crate::settings::{Settings, Target};
 use crate::signals::{Signal, Signals};
 use crate::threshold::Figures;
-use crate::transport::{Config, Fault, Reuse};
+use crate::transport::{Config, Fault, PrepareError, Reuse};
 use crate::units::nanos;
 use crate::verdict::{Evidence, judge};
 use crate::worker::{self, Command, Links, Plan};
@@ -88,7 +88,7 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     let (endpoint, _embedded) = reach(&settings, &mut signals).await?;
     let mark_test = endpoint::guard(&endpoint, workload.submits_leads(), settings.consent)
         .map_err(|harms| RunError::Usage(harms.iter().map(ToString::to_string).collect()))?;
-    let config = Config::prepare(&endpoint.address, &settings.options).await.map_err(RunError::failed)?;
+    let config = Config::prepare(&endpoint.address, &settings.options).await.map_err(prepare_error)?;
     announce(&settings, &endpoint, &workload, mark_test, &progress_notes);
     drop(progress_notes);
 
@@ -174,9 +174,12 @@ fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limit
         Arrivals::Open(_) => limits.in_flight,
         Arrivals::Closed { users } => users as usize,
     });
-    let allowed = process::raise_descriptor_limit(wanted as u64 + OTHER_DESCRIPTORS);
+    // A simulator inside this process holds the other end of each connection.
+    let ends = if matches!(settings.target, Target::Embedded(_)) { 2 } else { 1 };
+    let allowed = process::raise_descriptor_limit(ends * wanted as u64 + OTHER_DESCRIPTORS);
     if let Some(allowed) = allowed {
-        let room = usize::try_from(allowed.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(usize::MAX).max(1);
+        let room = allowed.saturating_sub(OTHER_DESCRIPTORS) / ends;
+        let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
         if room < wanted {
             progress.say(&format!(
                 "Only {room} connections fit into the limit of {allowed} open files (ulimit -n); what needs more waits."
@@ -199,7 +202,10 @@ async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, 
             }
             Target::Discover(url, contract) => {
                 let found = endpoint::discover(url, &settings.options, *contract).await;
-                found.map(|endpoint| (endpoint, None)).map_err(RunError::failed)
+                found.map(|endpoint| (endpoint, None)).map_err(|error| match error {
+                    EndpointError::Prepare { source, .. } if source.is_usage() => prepare_error(source),
+                    other => RunError::failed(other),
+                })
             }
             Target::Raw(url, contract) => {
                 endpoint::raw(url, *contract).map(|endpoint| (endpoint, None)).map_err(RunError::usage)
@@ -210,6 +216,10 @@ async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, 
         reached = reached => reached,
         signal = signals.next() => Err(RunError::Aborted(signal)),
     }
+}
+
+fn prepare_error(error: PrepareError) -> RunError {
+    if error.is_usage() { RunError::usage(error) } else { RunError::failed(error) }
 }
 
 /// Says, before the first request, what will be sent where.

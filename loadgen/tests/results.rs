@@ -248,6 +248,25 @@ fn leads_go_to_simulators_only() {
 }
 
 #[test]
+fn without_an_endpoint_a_simulator_runs_inside() {
+    for contract in ["3.0", "2.0"] {
+        let path = scenario("shopping");
+        let flags =
+            ["run", &path, "--duration", "2s", "--think", "0.1x", "--contract", contract, "--format", "json"];
+        let output = loadgen(&flags);
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_valid(&summary);
+        assert_eq!(output.status.code(), Some(0), "{summary:#}");
+        assert_eq!(
+            (&summary["embedded"], &summary["contract"]),
+            (&Value::from(true), &Value::from(contract))
+        );
+        assert_eq!(summary["sessions"]["failed"], 0, "{summary:#}");
+        assert_eq!(summary["sessions"]["finished"], 100, "{summary:#}");
+    }
+}
+
+#[test]
 fn check_explains_and_sends_nothing() {
     let output = loadgen(&["check", &scenario("shopping")]);
     assert_eq!(output.status.code(), Some(0));

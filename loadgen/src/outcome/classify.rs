@@ -1,15 +1,13 @@
 //! From a reply to its outcome: a pure function of bytes and of what was expected.
 
 use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::error::AAP_ERROR_TYPE;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::reply::{Envelope, MessageView};
 use super::scan::{Kind, Raw};
 use super::{Breach, Outcome};
-
-/// The `@type` of an AAP error entry, in every contract (AAP digest, section e).
-const AAP_ERROR: &str = "https://autoagentprotocol.org/extensions/aap/error";
 
 /// What the reply to a request must look like.
 #[derive(Debug, Clone, Copy)]
@@ -157,7 +155,7 @@ fn error_outcome(error: Raw<'_>) -> Result<Outcome, Breach> {
     if let Some(data) = error.data {
         let entries: Vec<ErrorEntry> = serde_json::from_str(data.get()).map_err(|_| Breach::ErrorShape)?;
         // By the typed entry, never by the number: -32004 with one is UNSUPPORTED_SKILL, without one it is A2A's.
-        if let Some(entry) = entries.iter().find(|entry| entry.type_url == AAP_ERROR) {
+        if let Some(entry) = entries.iter().find(|entry| entry.type_url == AAP_ERROR_TYPE) {
             let code = entry.code.as_ref().and_then(serde_json::Value::as_str);
             let code = code.filter(|code| is_code(code)).ok_or(Breach::ErrorShape)?;
             return Ok(Outcome::Aap(code.into()));
@@ -271,7 +269,7 @@ mod tests {
     fn errors_go_by_the_typed_entry() {
         let info = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "X", "domain": "a2a-protocol.org"});
         let typed =
-            |code: &str| json!({"@type": AAP_ERROR, "type": "aap.error", "code": code, "message": "m"});
+            |code: &str| json!({"@type": AAP_ERROR_TYPE, "type": "aap.error", "code": code, "message": "m"});
         assert_eq!(of(&failed(-32004, &json!([info, typed("UNSUPPORTED_SKILL")]))), "aap.UNSUPPORTED_SKILL");
         assert_eq!(of(&failed(-32004, &json!([info]))), "a2a.-32004");
         assert_eq!(of(&failed(-32009, &json!([info]))), "a2a.-32009");
@@ -285,7 +283,7 @@ mod tests {
             "rpc.-32601"
         );
         assert_eq!(of(&failed(-32000, &json!({"code": "RATE_LIMITED"}))), "protocol.error_shape");
-        assert_eq!(of(&failed(-32000, &json!([{"@type": AAP_ERROR}]))), "protocol.error_shape");
+        assert_eq!(of(&failed(-32000, &json!([{"@type": AAP_ERROR_TYPE}]))), "protocol.error_shape");
         assert_eq!(
             of(&failed(-32000, &json!([typed("not a code, but an attack\n")]))),
             "protocol.error_shape"
@@ -303,7 +301,7 @@ mod tests {
 
     #[test]
     fn an_error_counts_under_any_status() {
-        let limited = failed(-32000, &json!([{"@type": AAP_ERROR, "code": "RATE_LIMITED"}])).to_string();
+        let limited = failed(-32000, &json!([{"@type": AAP_ERROR_TYPE, "code": "RATE_LIMITED"}])).to_string();
         assert_eq!(label(429, &limited), "aap.RATE_LIMITED");
         assert_eq!(label(503, "busy"), "http.503");
         assert_eq!(label(500, &good().to_string()), "http.500");

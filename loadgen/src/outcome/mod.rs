@@ -3,6 +3,7 @@
 mod classify;
 mod reply;
 mod scan;
+mod skip;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use super::skip::end_of_container;
+
 /// The bytes are not JSON, as far as they were looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotJson;
@@ -175,27 +177,11 @@ impl<'a> Scanner<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// An object or array, to its matching end. Inside, only strings and brackets matter.
+    /// An object or array, to its matching end.
     fn container(&mut self) -> Result<&'a [u8], NotJson> {
         let start = self.at;
-        let mut at = start;
-        let mut depth = 0usize;
-        while let Some(&byte) = self.bytes.get(at) {
-            at += 1;
-            match CLASS[usize::from(byte)] {
-                PLAIN => {}
-                QUOTE => at = end_of_string(self.bytes, at)?,
-                OPEN => depth += 1,
-                _ => {
-                    depth -= 1;
-                    if depth == 0 {
-                        self.at = at;
-                        return Ok(&self.bytes[start..at]);
-                    }
-                }
-            }
-        }
-        Err(NotJson)
+        self.at = end_of_container(self.bytes, start).ok_or(NotJson)?;
+        Ok(&self.bytes[start..self.at])
     }
 
     fn scalar(&mut self) -> Result<&'a [u8], NotJson> {
@@ -219,39 +205,15 @@ impl<'a> Scanner<'a> {
 /// The index after the closing quote of a string whose inside begins at `at`.
 fn end_of_string(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
     loop {
-        // Most strings are short: looking at a few bytes directly is cheaper than the call.
-        let found = match bytes[at.min(bytes.len())..].iter().take(16).position(|&b| b == b'"' || b == b'\\')
-        {
-            Some(found) => at + found,
-            None => at + 16.min(bytes.len().saturating_sub(at)) + far(bytes, at + 16)?,
-        };
-        match bytes.get(found) {
-            Some(b'"') => return Ok(found + 1),
-            // The escaped byte is no quote, whatever it is.
-            Some(b'\\') => at = found + 2,
-            _ => return Err(NotJson),
+        let found = memchr::memchr2(b'"', b'\\', bytes.get(at..).ok_or(NotJson)?).ok_or(NotJson)?;
+        at += found + 1;
+        if bytes[at - 1] == b'"' {
+            return Ok(at);
         }
+        // The escaped byte is no quote, whatever it is.
+        at += 1;
     }
 }
-
-fn far(bytes: &[u8], from: usize) -> Result<usize, NotJson> {
-    memchr::memchr2(b'"', b'\\', bytes.get(from..).ok_or(NotJson)?).ok_or(NotJson)
-}
-
-const PLAIN: u8 = 0;
-const QUOTE: u8 = 1;
-const OPEN: u8 = 2;
-const CLOSE: u8 = 3;
-
-static CLASS: [u8; 256] = {
-    let mut table = [PLAIN; 256];
-    table[b'"' as usize] = QUOTE;
-    table[b'{' as usize] = OPEN;
-    table[b'[' as usize] = OPEN;
-    table[b'}' as usize] = CLOSE;
-    table[b']' as usize] = CLOSE;
-    table
-};
 
 #[cfg(test)]
 mod tests {

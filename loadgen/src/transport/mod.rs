@@ -91,6 +91,13 @@ pub enum PrepareError {
     Tls(#[from] TlsError),
 }
 
+impl PrepareError {
+    /// Whether what the user gave is at fault, and not what was found.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, PrepareError::Tls(TlsError::Authority { .. } | TlsError::Name(_)))
+    }
+}
+
 impl Config {
     /// Resolves the target's name, once for the whole run: a look-up within a request would be measured with it.
     pub(crate) async fn prepare(address: &Address, options: &Options) -> Result<Config, PrepareError> {

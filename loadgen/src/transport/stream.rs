@@ -46,6 +46,20 @@ pub(super) async fn connect(config: &Config, clock: &Clock) -> Result<(Stream, C
     Ok((Stream::Tls(Box::new(stream)), times))
 }
 
+#[cfg(unix)]
+fn peek(tcp: &TcpStream) -> io::Result<usize> {
+    use rustix::net::{RecvFlags, recv};
+    tcp.try_io(tokio::io::Interest::READABLE, || {
+        let (length, _) = recv(tcp, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        Ok(length)
+    })
+}
+
+#[cfg(not(unix))]
+fn peek(_tcp: &TcpStream) -> io::Result<usize> {
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
 async fn connect_tcp(addresses: &[SocketAddr]) -> Result<TcpStream, Fault> {
     let mut last = Fault::Dns;
     for address in addresses {
@@ -60,19 +74,13 @@ async fn connect_tcp(addresses: &[SocketAddr]) -> Result<TcpStream, Fault> {
 impl Stream {
     /// Whether an idle connection is still usable: nothing must have arrived on it, not even its end.
     pub(super) fn is_quiet(&self) -> bool {
-        let tcp = match self {
-            Stream::Plain(tcp) => tcp,
-            Stream::Tls(tls) => tls.get_ref().0,
+        // Neither costs a system call unless the reactor has seen something arrive.
+        let arrived = match self {
+            Stream::Plain(tcp) => tcp.try_read(&mut [0; 1]),
+            // Under TLS the byte belongs to a record: looked at, not taken. It is the end of the session, as a rule.
+            Stream::Tls(tls) => peek(tls.get_ref().0),
         };
-        let mut probe = [0; 1];
-        // Costs no system call unless the reactor has seen something arrive. What arrives under TLS between requests
-        // (session tickets) is read with the next reply; only the end of the connection matters.
-        match self {
-            Stream::Plain(_) => {
-                matches!(tcp.try_read(&mut probe), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-            }
-            Stream::Tls(_) => true,
-        }
+        matches!(arrived, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
