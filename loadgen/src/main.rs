@@ -1,2 +1,7 @@
 //! The `dealer-loadgen` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(dealer_loadgen::main(std::env::args_os()))
+}

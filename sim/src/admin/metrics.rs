@@ -38,14 +38,19 @@ pub(super) fn write(world: &World) -> String {
         family(&mut out, name, "counter", help);
         _ = writeln!(out, "{name}_total {}", counter.load(Ordering::Relaxed));
     }
-    let (received, dropped, booked_dropped) = {
+    let (received, dropped, keys_dropped, booked_dropped) = {
         let desk = dealer.desk();
-        (desk.leads.received, desk.leads.dropped, desk.diary.forgotten)
+        (desk.leads.received, desk.leads.dropped, desk.leads.forgotten, desk.diary.forgotten)
     };
     let limited = dealer.buckets().map_or(0, |buckets| buckets.forgotten);
     let totals = [
         ("dealer_sim_leads", "Leads received since the start or the last reset.", received),
         ("dealer_sim_leads_dropped", "Leads no longer kept in full.", dropped),
+        (
+            "dealer_sim_idempotency_keys_dropped",
+            "Idempotency keys forgotten before their time.",
+            keys_dropped,
+        ),
         ("dealer_sim_bookings_dropped", "Bookings forgotten to keep the diary bounded.", booked_dropped),
         ("dealer_sim_conversations_dropped", "Conversations forgotten.", dealer.conversations().dropped()),
         ("dealer_sim_buckets_dropped", "Rate-limit buckets forgotten.", limited),

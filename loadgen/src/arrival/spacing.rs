@@ -1,0 +1,51 @@
+//! How far apart sessions are, measured in sessions: the mean is one, the profile stretches it.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// The stream of the seed's generator that belongs to arrivals; sessions use the streams of their ordinals.
+const ARRIVALS: u64 = u64::MAX;
+
+/// The spacing of sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spacing {
+    /// Always one: even gaps at a constant rate. Hides the queues that chance makes.
+    Even,
+    /// Exponential with mean one: a Poisson process, as independent people arrive.
+    Poisson,
+}
+
+impl Spacing {
+    pub(super) fn positions(self, seed: u64) -> Positions {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(ARRIVALS);
+        Positions { spacing: self, rng, next: 0, sum: 0.0 }
+    }
+}
+
+/// The running sum of the spacing. Even spacing starts at 0, a Poisson process with its first gap.
+#[derive(Debug, Clone)]
+pub(super) struct Positions {
+    spacing: Spacing,
+    rng: ChaCha8Rng,
+    next: u64,
+    sum: f64,
+}
+
+impl Positions {
+    pub(super) fn next_position(&mut self) -> f64 {
+        match self.spacing {
+            Spacing::Even => {
+                let position = self.next as f64;
+                self.next += 1;
+                position
+            }
+            Spacing::Poisson => {
+                let uniform: f64 = self.rng.random();
+                // By inversion: -ln(1 - u) is exponential with mean 1. libm's logarithm is the same on every machine.
+                self.sum -= libm::log(1.0 - uniform);
+                self.sum
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From the command line to an exit code.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use clap::Parser;
+
+use crate::cli::{CheckArgs, Cli, Command};
+use crate::run::{self, Ending, RunError};
+use crate::scenario;
+use crate::settings::{self, Settings};
+
+const USAGE: u8 = 1;
+const FAILED: u8 = 2;
+const THRESHOLD: u8 = 3;
+const NOT_VALID: u8 = 4;
+
+/// Does what a command line says; gives the exit code.
+pub fn main(line: impl Iterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(line) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are errors to clap, but not to who asked for them.
+            let code = if error.use_stderr() { USAGE } else { 0 };
+            let _ = error.print();
+            return code;
+        }
+    };
+    match cli.command {
+        Command::Check(args) => check(&args),
+        Command::Run(args) => match Settings::read(&args, |name| std::env::var(name).ok()) {
+            Ok(settings) => run(settings),
+            Err(faults) => usage(&faults),
+        },
+    }
+}
+
+fn run(settings: Settings) -> u8 {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("the runtime could not be started: {error}"));
+            return FAILED;
+        }
+    };
+    let ended = runtime.block_on(run::run(settings));
+    // Nothing that still runs may hold the process up.
+    runtime.shutdown_background();
+    match ended {
+        Ok(Ending::Ok) => 0,
+        Ok(Ending::Interrupted(signal)) => signal.exit_code(),
+        Ok(Ending::NotValid) => NOT_VALID,
+        Ok(Ending::ThresholdFailed) => THRESHOLD,
+        Err(RunError::Usage(faults)) => usage(&faults),
+        Err(RunError::Failed(fault)) => {
+            complain(&fault.to_string());
+            FAILED
+        }
+        Err(RunError::Aborted(signal)) => signal.exit_code(),
+    }
+}
+
+fn check(args: &CheckArgs) -> u8 {
+    let mut faults = Vec::new();
+    let sets = settings::read_sets(&args.sets).unwrap_or_else(|wrong| {
+        faults.extend(wrong);
+        Vec::new()
+    });
+    let seed = settings::read_seed(&args.seed).unwrap_or_else(|wrong| {
+        faults.push(wrong);
+        0
+    });
+    if !faults.is_empty() {
+        return usage(&faults);
+    }
+    let workload = match scenario::load(&args.scenarios, &sets) {
+        Ok(workload) => workload,
+        Err(error) => return usage(&[error.to_string()]),
+    };
+    let mut text = String::new();
+    if workload.explain(seed, &mut text).is_err() {
+        complain("the scenario could not be explained");
+        return FAILED;
+    }
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("standard output cannot be written: {error}"));
+            FAILED
+        }
+        _ => 0,
+    }
+}
+
+fn usage(faults: &[String]) -> u8 {
+    for fault in faults {
+        complain(fault);
+    }
+    USAGE
+}
+
+/// One fault on standard error. What is on several lines already has a form of its own.
+fn complain(fault: &str) {
+    let text = fault.trim_end();
+    if text.contains('\n') {
+        eprintln!("{text}");
+    } else {
+        eprintln!("dealer-loadgen: {text}");
+    }
+}

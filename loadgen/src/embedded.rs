@@ -1,0 +1,38 @@
+//! The simulator inside this process, for runs without an endpoint.
+
+use dealer_sim::protocol::Contract;
+use dealer_sim::{BuildError, Dealer, RunningDealer};
+
+use crate::endpoint::{self, Endpoint, EndpointError};
+use crate::transport::Options;
+
+/// A simulator that runs in this process, on threads of its own, and stops when dropped.
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    /// How to speak to it.
+    pub(crate) endpoint: Endpoint,
+    _dealer: RunningDealer,
+}
+
+/// The simulator could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("the simulator inside this process cannot be started: {0}; give another dealer with --endpoint")]
+pub(crate) enum EmbeddedError {
+    /// It could not be made.
+    Build(#[from] BuildError),
+    /// It does not answer.
+    Endpoint(#[from] EndpointError),
+}
+
+impl Embedded {
+    /// Starts one on a free loopback port and reads its card like any other's.
+    pub(crate) async fn start(
+        seed: u64,
+        contract: Contract,
+        options: &Options,
+    ) -> Result<Embedded, EmbeddedError> {
+        let dealer = Dealer::builder().seed(seed).contract(contract).start().await?;
+        let found = endpoint::discover(&dealer.card_url(), options, Some(contract)).await?;
+        Ok(Embedded { endpoint: Endpoint { is_embedded: true, ..found }, _dealer: dealer })
+    }
+}

@@ -1,0 +1,243 @@
+//! A request as bytes: the HTTP head and the JSON-RPC envelope, written around the payload that a step renders.
+
+use dealer_sim::protocol::call::METHOD;
+use dealer_sim::protocol::{Skill, headers};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::transport::Address;
+
+/// What all requests of a run have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Template {
+    /// The head up to the value of `Content-Length`, which is the last header.
+    head: Vec<u8>,
+    /// `params.tenant`, as a JSON string, if the card's interface has one.
+    tenant: Option<String>,
+}
+
+impl Template {
+    /// The template of requests to this address. `own_headers` are the user's own, checked already.
+    pub(crate) fn new(
+        address: &Address,
+        extension_uri: &str,
+        tenant: Option<&str>,
+        own_headers: &[(String, String)],
+        close: bool,
+    ) -> Template {
+        use std::fmt::Write;
+        let mut head = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(
+            head,
+            "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: dealer-loadgen/{}\r\nAccept: application/json\r\n\
+             Content-Type: application/json\r\n{}: {}\r\n{}: {extension_uri}\r\n",
+            address.target,
+            address.authority,
+            env!("CARGO_PKG_VERSION"),
+            headers::VERSION,
+            headers::SERVED_VERSION,
+            headers::EXTENSIONS,
+        );
+        for (name, value) in own_headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if close {
+            head.push_str("Connection: close\r\n");
+        }
+        head.push_str("Content-Length: ");
+        Template {
+            head: head.into_bytes(),
+            tenant: tenant.map(|tenant| serde_json::Value::from(tenant).to_string()),
+        }
+    }
+}
+
+/// The ids of one session's requests, drawn from the seed's stream of the session.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    rng: ChaCha8Rng,
+}
+
+/// Keeps the ids' generators apart from those of the scenario, which use the seed itself.
+const ID_SEED: u64 = 0x6964_735f_6f66_5f72;
+
+impl Ids {
+    /// The generator of all sessions' ids; each takes its own stream of it.
+    pub(crate) fn base(seed: u64) -> ChaCha8Rng {
+        ChaCha8Rng::seed_from_u64(seed ^ ID_SEED)
+    }
+
+    /// The ids of this session.
+    pub(crate) fn of_session(base: &ChaCha8Rng, ordinal: u64) -> Ids {
+        let mut rng = base.clone();
+        rng.set_stream(ordinal);
+        Ids { rng }
+    }
+
+    fn draw(&mut self) -> RequestIds {
+        let (id, high, low) = (self.rng.next_u64(), self.rng.next_u64(), self.rng.next_u64());
+        let mut ids = RequestIds { id: *b"\"                \"", message_id: [b'-'; 36] };
+        hex(&mut ids.id[1..17], id);
+        // The shape of a random UUID (RFC 9562, section 5.4): version 4, variant 10.
+        let high = high & 0xffff_ffff_ffff_0fff | 0x4000;
+        let low = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
+        let text = &mut ids.message_id;
+        hex(&mut text[0..8], high >> 32);
+        hex(&mut text[9..13], high >> 16);
+        hex(&mut text[14..18], high);
+        hex(&mut text[19..23], low >> 48);
+        hex(&mut text[24..36], low);
+        ids
+    }
+}
+
+/// The ids of one request.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestIds {
+    /// The JSON-RPC id, as its JSON text.
+    pub(crate) id: [u8; 18],
+    /// The `messageId`.
+    pub(crate) message_id: [u8; 36],
+}
+
+/// Writes the low digits of `value` that fit.
+fn hex(out: &mut [u8], mut value: u64) {
+    for byte in out.iter_mut().rev() {
+        *byte = b"0123456789abcdef"[(value & 15) as usize];
+        value >>= 4;
+    }
+}
+
+/// The memory of one request, used again and again.
+#[derive(Debug, Default)]
+pub(crate) struct RequestBuffer {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl RequestBuffer {
+    /// Writes a whole request. The head is written last, right before the body, once the body's length is known.
+    pub(crate) fn write(
+        &mut self,
+        template: &Template,
+        skill: Skill,
+        context_id: Option<&[u8]>,
+        ids: &mut Ids,
+        payload: impl FnOnce(&mut Vec<u8>),
+    ) -> RequestIds {
+        let ids = ids.draw();
+        let body_start = template.head.len() + MAX_LENGTH_DIGITS + END_OF_HEAD.len();
+        let out = &mut self.bytes;
+        out.clear();
+        out.resize(body_start, 0);
+        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        out.extend_from_slice(&ids.id);
+        out.extend_from_slice(b",\"method\":\"");
+        out.extend_from_slice(METHOD.as_bytes());
+        out.extend_from_slice(b"\",\"params\":{");
+        if let Some(tenant) = &template.tenant {
+            out.extend_from_slice(b"\"tenant\":");
+            out.extend_from_slice(tenant.as_bytes());
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"message\":{\"messageId\":\"");
+        out.extend_from_slice(&ids.message_id);
+        if let Some(context_id) = context_id {
+            out.extend_from_slice(b"\",\"contextId\":\"");
+            out.extend_from_slice(context_id);
+        }
+        out.extend_from_slice(b"\",\"role\":\"ROLE_USER\",\"parts\":[{\"data\":");
+        payload(out);
+        out.extend_from_slice(b",\"mediaType\":\"");
+        out.extend_from_slice(skill.request_media_type().as_bytes());
+        out.extend_from_slice(b"\"}]},\"configuration\":{\"acceptedOutputModes\":[\"");
+        out.extend_from_slice(skill.response_media_type().as_bytes());
+        out.extend_from_slice(b"\"]}}}");
+
+        let mut at = body_start - END_OF_HEAD.len();
+        out[at..body_start].copy_from_slice(END_OF_HEAD);
+        let mut length = out.len() - body_start;
+        loop {
+            at -= 1;
+            out[at] = b'0' + (length % 10) as u8;
+            length /= 10;
+            if length == 0 {
+                break;
+            }
+        }
+        self.start = at - template.head.len();
+        out[self.start..at].copy_from_slice(&template.head);
+        ids
+    }
+
+    /// The request last written.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+/// As many as a 64-bit length can have.
+const MAX_LENGTH_DIGITS: usize = 20;
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn template(tenant: Option<&str>) -> Template {
+        let address = Address::parse("http://127.0.0.1:8080/a2a").unwrap();
+        let headers = [("X-Key".to_owned(), "k".to_owned())];
+        Template::new(&address, "https://example.org/ext", tenant, &headers, false)
+    }
+
+    fn request(ordinal: u64, context_id: Option<&[u8]>, tenant: Option<&str>) -> (String, Value) {
+        let mut buffer = RequestBuffer::default();
+        let mut ids = Ids::of_session(&Ids::base(42), ordinal);
+        buffer.write(&template(tenant), Skill::InventorySearch, context_id, &mut ids, |out| {
+            out.extend_from_slice(b"{\"type\":\"inventory.search.request\"}");
+        });
+        let text = String::from_utf8(buffer.bytes().to_vec()).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
+        (head.to_owned(), serde_json::from_str(body).unwrap())
+    }
+
+    #[test]
+    fn a_request_is_what_the_protocol_asks_for() {
+        let (head, body) = request(0, Some(b"ctx-1"), Some("north"));
+        for line in [
+            "POST /a2a HTTP/1.1",
+            "Host: 127.0.0.1:8080",
+            "Content-Type: application/json",
+            "A2A-Version: 1.0",
+            "A2A-Extensions: https://example.org/ext",
+            "X-Key: k",
+        ] {
+            assert!(head.lines().any(|found| found == line), "{line} in {head}");
+        }
+        let message = &body["params"]["message"];
+        assert_eq!(body["method"], "SendMessage");
+        assert_eq!(body["params"]["tenant"], "north");
+        assert_eq!(message["role"], "ROLE_USER");
+        assert_eq!(message["contextId"], "ctx-1");
+        assert_eq!(message["messageId"].as_str().unwrap().len(), 36);
+        assert_eq!(message["parts"][0]["data"], json!({"type": "inventory.search.request"}));
+        assert_eq!(
+            body["params"]["configuration"]["acceptedOutputModes"],
+            json!(["application/vnd.autoagent.inventory-search-response+json"])
+        );
+    }
+
+    #[test]
+    fn ids_depend_on_the_seed_and_the_session_alone() {
+        assert_eq!(request(7, None, None), request(7, None, None));
+        let (_, first) = request(7, None, None);
+        let (_, second) = request(8, None, None);
+        assert_ne!(first["id"], second["id"]);
+        assert_ne!(first["params"]["message"]["messageId"], second["params"]["message"]["messageId"]);
+        assert!(first["params"]["message"].get("contextId").is_none());
+    }
+}

@@ -1,0 +1,120 @@
+//! What is asked of a run: how sessions arrive, when it stops, what is measured. Independent values; every combination
+//! is carried out by the same code.
+
+use crate::arrival::Schedule;
+
+/// How sessions come about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arrivals {
+    /// They arrive on a schedule, whether or not earlier ones have ended.
+    Open(Schedule),
+    /// A number of users each run one after another.
+    Closed {
+        /// How many.
+        users: u32,
+    },
+}
+
+/// What becomes of a session that arrives while too many are in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFull {
+    /// It waits; its wait is part of its response time.
+    Queue,
+    /// It is not begun, and counts as `not_sent`.
+    Drop,
+}
+
+/// How much may be going on at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Sessions in flight.
+    pub in_flight: usize,
+    /// What happens beyond that.
+    pub on_full: OnFull,
+    /// Open connections.
+    pub connections: usize,
+}
+
+/// The measured part of a run, in nanoseconds from its start: a request counts if its intended time is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Its begin: the end of the warm-up.
+    pub from: u64,
+    /// Its end; `None` if the run ends with its sessions.
+    pub to: Option<u64>,
+}
+
+impl Window {
+    /// Whether a time is in it.
+    pub fn contains(&self, at: u64) -> bool {
+        at >= self.from && self.to.is_none_or(|to| at < to)
+    }
+
+    /// How much of a span of time is in it, in nanoseconds.
+    pub fn overlap(&self, from: u64, to: u64) -> u64 {
+        self.to.map_or(to, |end| end.min(to)).saturating_sub(from.max(self.from))
+    }
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// How sessions come about.
+    pub arrivals: Arrivals,
+    /// What is measured. Nothing begins after its end.
+    pub window: Window,
+    /// No more sessions than this.
+    pub sessions: Option<u64>,
+    /// How much may be going on at a time.
+    pub limits: Limits,
+    /// Think times are multiplied by this.
+    pub think: f64,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+impl Load {
+    /// Sessions per second that the schedule asks for in the measured time; `None` for users, who ask for none.
+    pub fn target_rate(&self) -> Option<f64> {
+        let Arrivals::Open(schedule) = &self.arrivals else { return None };
+        let to = self.window.to.unwrap_or(self.window.from + 1_000_000_000);
+        Some(schedule.profile.mean_rate(self.window.from, to))
+    }
+
+    /// The most that can usefully be done at a time: no more workers than that.
+    pub fn parallelism(&self) -> usize {
+        let sessions = match self.arrivals {
+            Arrivals::Open(_) => self.limits.in_flight,
+            Arrivals::Closed { users } => users as usize,
+        };
+        sessions.min(self.limits.connections).max(1)
+    }
+}
+
+/// The share of `total` that worker `lane` of `lanes` gets: all shares are nearly equal and add up to the total.
+pub(crate) fn share(total: usize, lane: usize, lanes: usize) -> usize {
+    total / lanes + usize::from(lane < total % lanes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up() {
+        for (total, lanes) in [(1, 1), (10, 3), (3, 4), (64, 2)] {
+            let shares: Vec<_> = (0..lanes).map(|lane| share(total, lane, lanes)).collect();
+            assert_eq!(shares.iter().sum::<usize>(), total, "{shares:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_counts_what_is_in_it() {
+        let window = Window { from: 10, to: Some(20) };
+        assert!(!window.contains(9) && window.contains(10) && window.contains(19) && !window.contains(20));
+        assert_eq!(window.overlap(0, 5), 0);
+        assert_eq!(window.overlap(5, 15), 5);
+        assert_eq!(window.overlap(12, 30), 8);
+        assert_eq!(Window { from: 10, to: None }.overlap(5, 100), 90);
+    }
+}

@@ -1,0 +1,318 @@
+//! From a reply to its outcome: a pure function of bytes and of what was expected.
+
+use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::error::AAP_ERROR_TYPE;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::reply::{Envelope, MessageView};
+use super::scan::{Kind, Raw};
+use super::{Breach, Outcome};
+
+/// What the reply to a request must look like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expectation<'a> {
+    /// The JSON-RPC id sent, as its JSON text.
+    pub(crate) id: &'a [u8],
+    /// The `messageId` sent, without its quotes.
+    pub(crate) message_id: &'a [u8],
+    /// The `contextId` sent, as the inside of its JSON string; `None` on the first request of a conversation.
+    pub(crate) context_id: Option<&'a [u8]>,
+    /// The skill asked.
+    pub(crate) skill: Skill,
+}
+
+/// The outcome of a whole reply (`is_json` says what its `Content-Type` is), and the conversation's id if it has a valid one, as the inside of its JSON string.
+///
+/// A JSON-RPC error counts as that error under any HTTP status, since it says more than the status does; a status
+/// other than 2xx with any other body counts as the status.
+pub(crate) fn classify<'a>(
+    status: u16,
+    is_json: bool,
+    body: &'a [u8],
+    expected: &Expectation<'_>,
+) -> (Outcome, Option<&'a [u8]>) {
+    let success = (200..300).contains(&status);
+    let envelope = match Envelope::read(body) {
+        Ok(envelope) if envelope.is_object => envelope,
+        Ok(_) if success => return (Outcome::Protocol(Breach::Envelope), None),
+        Err(_) if success => return (Outcome::Protocol(Breach::NotJson), None),
+        _ => return (Outcome::Http(status), None),
+    };
+    if !success && envelope.error.is_none() {
+        return (Outcome::Http(status), None);
+    }
+    match judge(&envelope, is_json, expected) {
+        Ok((outcome, context_id)) => (outcome, context_id),
+        Err(breach) => (Outcome::Protocol(breach), None),
+    }
+}
+
+fn judge<'a>(
+    envelope: &Envelope<'a>,
+    is_json: bool,
+    expected: &Expectation<'_>,
+) -> Result<(Outcome, Option<&'a [u8]>), Breach> {
+    if !is_json {
+        return Err(Breach::ContentType);
+    }
+    if !is_text(envelope.jsonrpc, "2.0") {
+        return Err(Breach::Envelope);
+    }
+    match (&envelope.result, envelope.error) {
+        (Some(result), None) => {
+            check_id(envelope.id, expected.id)?;
+            if result.is_null {
+                return Err(Breach::ResultShape);
+            }
+            let message = match &result.message {
+                Some(message) if message.is_object => message,
+                Some(_) => return Err(Breach::ResultShape),
+                None if result.has_task => return Err(Breach::Task),
+                None if result.is_flat => return Err(Breach::FlatResult),
+                None => return Err(Breach::ResultShape),
+            };
+            let context_id = check_message(message, expected)?;
+            Ok((Outcome::Ok, Some(context_id)))
+        }
+        (None, Some(error)) => {
+            let outcome = error_outcome(error)?;
+            // Who could not read the request cannot know its id and says null (JSON-RPC 2.0, section 5).
+            let unread = matches!(outcome, Outcome::Rpc(-32700 | -32600));
+            if !(unread && envelope.id.is_some_and(|id| id.kind() == Kind::Null)) {
+                check_id(envelope.id, expected.id)?;
+            }
+            Ok((outcome, None))
+        }
+        (Some(result), Some(error)) if result.is_null || error.kind() == Kind::Null => {
+            Err(Breach::NullMember)
+        }
+        _ => Err(Breach::Envelope),
+    }
+}
+
+fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
+    value.is_some_and(|value| value.text().is_some_and(|text| text == wanted))
+}
+
+/// The id must come back in value and type: `"7"` is not `7`.
+fn check_id(id: Option<Raw<'_>>, sent: &[u8]) -> Result<(), Breach> {
+    let id = id.ok_or(Breach::Id)?;
+    // Equal bytes are the rule; the same string may be escaped otherwise.
+    let equal =
+        id.0 == sent || (id.kind() == Kind::String && id.text().is_some() && id.text() == Raw(sent).text());
+    if equal { Ok(()) } else { Err(Breach::Id) }
+}
+
+fn check_message<'a>(message: &MessageView<'a>, expected: &Expectation<'_>) -> Result<&'a [u8], Breach> {
+    if !is_text(message.role, "ROLE_AGENT") {
+        return Err(Breach::Role);
+    }
+    match message.message_id.and_then(Raw::quoted) {
+        Some(id) if !id.is_empty() && id != expected.message_id => {}
+        _ => return Err(Breach::MessageId),
+    }
+    let raw = message.context_id.ok_or(Breach::ContextId)?;
+    let context_id = raw.quoted().filter(|id| !id.is_empty()).ok_or(Breach::ContextId)?;
+    if let Some(sent) = expected.context_id
+        && context_id != sent
+        && raw.text()
+            != serde_json::from_slice(&[b"\"", sent, b"\""].concat()).ok().map(std::borrow::Cow::Owned)
+    {
+        return Err(Breach::ContextId);
+    }
+    let part = message.part.as_ref().filter(|part| part.has_data).ok_or(Breach::Parts)?;
+    if !is_text(part.media_type, expected.skill.response_media_type()) {
+        return Err(Breach::MediaType);
+    }
+    if !is_text(part.payload_type, expected.skill.response_type()) {
+        return Err(Breach::PayloadType);
+    }
+    Ok(context_id)
+}
+
+#[derive(Deserialize)]
+struct ErrorMember<'a> {
+    code: i64,
+    #[serde(default, borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ErrorEntry {
+    #[serde(rename = "@type")]
+    type_url: String,
+    #[serde(default)]
+    code: Option<serde_json::Value>,
+}
+
+/// The outcome of `error`. Errors are small, so they are parsed in full.
+fn error_outcome(error: Raw<'_>) -> Result<Outcome, Breach> {
+    if error.kind() == Kind::Null {
+        return Err(Breach::Envelope);
+    }
+    let error: ErrorMember<'_> = serde_json::from_slice(error.0).map_err(|_| Breach::ErrorShape)?;
+    if let Some(data) = error.data {
+        let entries: Vec<ErrorEntry> = serde_json::from_str(data.get()).map_err(|_| Breach::ErrorShape)?;
+        // By the typed entry, never by the number: -32004 with one is UNSUPPORTED_SKILL, without one it is A2A's.
+        if let Some(entry) = entries.iter().find(|entry| entry.type_url == AAP_ERROR_TYPE) {
+            let code = entry.code.as_ref().and_then(serde_json::Value::as_str);
+            let code = code.filter(|code| is_code(code)).ok_or(Breach::ErrorShape)?;
+            return Ok(Outcome::Aap(code.into()));
+        }
+    }
+    Ok(match error.code {
+        // A2A's own range (A2A 1.0, section 5.4).
+        -32009..=-32001 => Outcome::A2a(error.code),
+        code => Outcome::Rpc(code),
+    })
+}
+
+/// Codes become names in results: only what looks like one is taken.
+fn is_code(code: &str) -> bool {
+    (1..=64).contains(&code.len())
+        && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const EXPECTED: Expectation<'static> = Expectation {
+        id: b"\"r1\"",
+        message_id: b"m-sent",
+        context_id: Some(b"ctx-1"),
+        skill: Skill::InventorySearch,
+    };
+
+    fn good() -> Value {
+        json!({"jsonrpc": "2.0", "id": "r1", "result": {"message": {
+            "messageId": "m-new", "contextId": "ctx-1", "role": "ROLE_AGENT",
+            "parts": [{
+                "data": {"type": "inventory.search.response", "data": {"total": 0, "vehicles": []}},
+                "mediaType": "application/vnd.autoagent.inventory-search-response+json"
+            }]
+        }}})
+    }
+
+    fn failed(code: i64, data: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": "r1", "error": {"code": code, "message": "m", "data": data}})
+    }
+
+    fn label(status: u16, body: &str) -> String {
+        classify(status, true, body.as_bytes(), &EXPECTED).0.to_string()
+    }
+
+    fn of(value: &Value) -> String {
+        label(200, &value.to_string())
+    }
+
+    /// The good reply with one member changed; `Value::Null` as the pointer's value means that it is removed.
+    fn changed(pointer: &str, change: impl FnOnce(&mut Value)) -> String {
+        let mut value = good();
+        change(value.pointer_mut(pointer).unwrap());
+        of(&value)
+    }
+
+    #[test]
+    fn a_good_reply_is_ok_and_carries_the_conversation() {
+        let body = good().to_string();
+        let (outcome, context_id) = classify(200, true, body.as_bytes(), &EXPECTED);
+        assert_eq!((outcome, context_id), (Outcome::Ok, Some(&b"ctx-1"[..])));
+    }
+
+    #[test]
+    fn breaches_have_their_names() {
+        let message = "/result/message";
+        let without =
+            |name: &'static str| changed(message, |value| drop(value.as_object_mut().unwrap().remove(name)));
+        assert_eq!(changed("/id", |id| *id = json!("r2")), "protocol.id");
+        assert_eq!(changed("/id", |id| *id = json!(1)), "protocol.id");
+        assert_eq!(changed("/jsonrpc", |version| *version = json!("1.0")), "protocol.envelope");
+        assert_eq!(changed("/result/message/role", |role| *role = json!("agent")), "protocol.role");
+        assert_eq!(changed("/result/message/contextId", |id| *id = json!("ctx-2")), "protocol.context_id");
+        assert_eq!(changed("/result/message/contextId", |id| *id = json!("")), "protocol.context_id");
+        assert_eq!(changed("/result/message/messageId", |id| *id = json!("m-sent")), "protocol.message_id");
+        assert_eq!(without("contextId"), "protocol.context_id");
+        assert_eq!(without("messageId"), "protocol.message_id");
+        assert_eq!(without("role"), "protocol.role");
+        assert_eq!(without("parts"), "protocol.parts");
+        let part = "/result/message/parts/0";
+        assert_eq!(
+            changed(&format!("{part}/mediaType"), |m| *m = json!("application/json")),
+            "protocol.media_type"
+        );
+        assert_eq!(
+            changed(&format!("{part}/data/type"), |t| *t = json!("aap.error")),
+            "protocol.payload_type"
+        );
+        assert_eq!(changed(part, |part| *part = json!({"text": "hello"})), "protocol.parts");
+        assert_eq!(changed("/result", |result| *result = result["message"].take()), "protocol.flat_result");
+        assert_eq!(changed("/result", |result| *result = json!({"task": {}})), "protocol.task");
+        assert_eq!(changed("/result", |result| *result = json!(7)), "protocol.result_shape");
+        let mut both = good();
+        both["error"] = Value::Null;
+        assert_eq!(of(&both), "protocol.null_member");
+        both["error"] = json!({"code": 1, "message": "m"});
+        assert_eq!(of(&both), "protocol.envelope");
+        assert_eq!(label(200, "<html></html>"), "protocol.not_json");
+        assert_eq!(label(200, ""), "protocol.not_json");
+        assert_eq!(label(200, "[]"), "protocol.envelope");
+        let body = good().to_string();
+        let (outcome, _) = classify(200, false, body.as_bytes(), &EXPECTED);
+        assert_eq!(outcome.to_string(), "protocol.content_type");
+    }
+
+    #[test]
+    fn errors_go_by_the_typed_entry() {
+        let info = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "X", "domain": "a2a-protocol.org"});
+        let typed =
+            |code: &str| json!({"@type": AAP_ERROR_TYPE, "type": "aap.error", "code": code, "message": "m"});
+        assert_eq!(of(&failed(-32004, &json!([info, typed("UNSUPPORTED_SKILL")]))), "aap.UNSUPPORTED_SKILL");
+        assert_eq!(of(&failed(-32004, &json!([info]))), "a2a.-32004");
+        assert_eq!(of(&failed(-32009, &json!([info]))), "a2a.-32009");
+        assert_eq!(
+            of(&failed(-32602, &json!([typed("SCHEMA_VALIDATION_FAILED"), info]))),
+            "aap.SCHEMA_VALIDATION_FAILED"
+        );
+        assert_eq!(of(&failed(-32602, &json!([info]))), "rpc.-32602");
+        assert_eq!(
+            of(&json!({"jsonrpc": "2.0", "id": "r1", "error": {"code": -32601, "message": "m"}})),
+            "rpc.-32601"
+        );
+        assert_eq!(of(&failed(-32000, &json!({"code": "RATE_LIMITED"}))), "protocol.error_shape");
+        assert_eq!(of(&failed(-32000, &json!([{"@type": AAP_ERROR_TYPE}]))), "protocol.error_shape");
+        assert_eq!(
+            of(&failed(-32000, &json!([typed("not a code, but an attack\n")]))),
+            "protocol.error_shape"
+        );
+    }
+
+    #[test]
+    fn a_null_id_is_right_only_for_who_could_not_read() {
+        let with_null =
+            |code: i64| of(&json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": "m"}}));
+        assert_eq!(with_null(-32700), "rpc.-32700");
+        assert_eq!(with_null(-32600), "rpc.-32600");
+        assert_eq!(with_null(-32602), "protocol.id");
+    }
+
+    #[test]
+    fn an_error_counts_under_any_status() {
+        let limited = failed(-32000, &json!([{"@type": AAP_ERROR_TYPE, "code": "RATE_LIMITED"}])).to_string();
+        assert_eq!(label(429, &limited), "aap.RATE_LIMITED");
+        assert_eq!(label(503, "busy"), "http.503");
+        assert_eq!(label(500, &good().to_string()), "http.500");
+        assert_eq!(label(302, ""), "http.302");
+    }
+
+    #[test]
+    fn text_that_looks_like_a_member_fools_nobody() {
+        let mut value = good();
+        value["result"]["message"]["parts"][0]["data"]["data"]["note"] =
+            json!(r#"","error":{"code":-32000},"id":"r2","result":{"#);
+        assert_eq!(of(&value), "ok");
+    }
+}

@@ -1,0 +1,104 @@
+//! The folder that a result travels in. What happens while the run goes on is flushed each second; the rest is written at
+//! the end.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{RunResult, Summary, hgrm, series};
+use crate::record::{IntervalLog, Tally};
+
+/// A result folder in the making.
+pub(crate) struct Folder {
+    path: PathBuf,
+    log: IntervalLog<BufWriter<File>>,
+    series: BufWriter<File>,
+}
+
+/// A file of the folder cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} cannot be written: {source}")]
+pub(crate) struct FolderError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl Folder {
+    /// Makes the folder, if it is not there, and begins its files; those of an earlier run are replaced.
+    pub(crate) fn create(
+        path: &Path,
+        labels: Vec<String>,
+        started: Timestamp,
+        comment: &str,
+    ) -> Result<Folder, FolderError> {
+        fs::create_dir_all(path).map_err(|source| FolderError { path: path.to_owned(), source })?;
+        // Results of an earlier run beside the first intervals of this one would be taken for one.
+        for stale in ["summary.json", "response.hgrm"] {
+            let stale = path.join(stale);
+            if stale.exists() {
+                fs::remove_file(&stale).map_err(|source| FolderError { path: stale, source })?;
+            }
+        }
+        let log_path = path.join("intervals.hlog");
+        let log = File::create(&log_path)
+            .and_then(|file| IntervalLog::begin(BufWriter::new(file), labels, started, comment))
+            .map_err(|source| FolderError { path: log_path, source })?;
+        let series_path = path.join("series.csv");
+        let series = File::create(&series_path)
+            .and_then(|file| {
+                let mut out = BufWriter::new(file);
+                series::write_head(&mut out)?;
+                out.flush()?;
+                Ok(out)
+            })
+            .map_err(|source| FolderError { path: series_path, source })?;
+        Ok(Folder { path: path.to_owned(), log, series })
+    }
+
+    /// Adds what happened from `start` on, for `length`, counted from the start of the run.
+    pub(crate) fn add(
+        &mut self,
+        tally: &Tally,
+        start: Duration,
+        length: Duration,
+        in_flight: u64,
+    ) -> Result<(), FolderError> {
+        self.log
+            .write(tally, start, length)
+            .map_err(|source| FolderError { path: self.path.join("intervals.hlog"), source })?;
+        series::write_line(&mut self.series, (start + length).as_secs_f64(), tally, in_flight)
+            .and_then(|()| self.series.flush())
+            .map_err(|source| FolderError { path: self.path.join("series.csv"), source })
+    }
+
+    /// Writes the files of the whole run.
+    pub(crate) fn finish(self, result: &RunResult) -> Result<(), FolderError> {
+        self.file("summary.json", |out| {
+            serde_json::to_writer_pretty(&mut *out, &Summary::from(result))?;
+            writeln!(out)
+        })?;
+        self.file("response.hgrm", |out| hgrm::write(out, &result.tally.response()))?;
+        for (label, step) in result.labels.iter().zip(&result.tally.steps) {
+            let name = format!("{}.response.hgrm", label.replace('/', "."));
+            self.file(&name, |out| hgrm::write(out, &step.response))?;
+        }
+        Ok(())
+    }
+
+    fn file(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), FolderError> {
+        let path = self.path.join(name);
+        let written = File::create(&path).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            write(&mut out)?;
+            out.flush()
+        });
+        written.map_err(|source| FolderError { path, source })
+    }
+}
