@@ -251,7 +251,7 @@ fn what_a_review_found_stays_mended() {
     assert_eq!(typed(&far)["code"], "INVALID_CONSENT");
     // The only channel allowed does not lead to this customer.
     let unreachable = lead(&|lead| {
-        lead["customer"] = json!({ "first_name": "A", "last_name": "L", "phone": "+14155550123" })
+        lead["customer"] = json!({ "first_name": "A", "last_name": "L", "phone": "+14155550123" });
     });
     assert_eq!(typed(&unreachable)["code"], "CONTACT_CONSENT_REQUIRED");
     // A visit longer than any day is open is for a person to find, not an error.

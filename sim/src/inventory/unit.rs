@@ -42,7 +42,8 @@ fn demand(row: u32) -> Demand {
     let listed = Demand { status: Some(Status::Available), complete: true, ..Demand::default() };
     let car = Demand { kind: Some(0), ..listed };
     match row {
-        0 | 1 => car,
+        // What a first example should have: every member that seed 000 shows of a vehicle.
+        0 | 1 => Demand { fees: Some(Fees::Some), ..car },
         2 => Demand { status: Some(Status::Pending), ..car },
         3 => Demand { status: Some(Status::Intransit), ..car },
         4 => Demand { status: Some(Status::Sold), ..car },
@@ -286,7 +287,7 @@ fn write_prices(
         cells.set_number(Number::ListPrice, price);
         json::number_member(out, "list_price", u64::from(price));
     }
-    if draw.percent(if condition == NEW { 96 } else { 20 }) {
+    if draw.percent(if condition == NEW { 96 } else { 20 }) || demand.complete {
         cells.set_number(Number::Msrp, msrp);
         json::number_member(out, "msrp", u64::from(msrp));
     }
@@ -381,11 +382,7 @@ fn write_dates(
 fn updated<'s>(scene: &'s Scene<'_>, draw: &mut Draw, status: Status) -> (&'s str, u32) {
     let days = &scene.business_days;
     // Listings move at least once per business day (AAP digest, section f); what is sold moves no more.
-    let back = if status == Status::Sold {
-        draw.below(days.len() as u32) as usize
-    } else {
-        usize::from(draw.percent(20))
-    };
+    let back = if status == Status::Sold { draw.below(days.len() as u32) as usize } else { 0 };
     let (date, midnight) = &days[back.min(days.len() - 1)];
     // 15:00 to 23:59 UTC is the working day between the coasts.
     (date, midnight + draw.between(15 * 3600, 24 * 3600 - 1))
