@@ -36,7 +36,7 @@ def run(block, env):
                 servers.append(serve(line, env))
                 continue
             said = re.search(r"# exits with (\d+)", line)
-            code = subprocess.run(["bash", "-c", line], env=env, timeout=180).returncode
+            code = subprocess.run(["bash", "-c", line], env=env, timeout=900).returncode
             if code != (int(said[1]) if said else 0):
                 sys.exit(f"exit code {code} of: {line}")
     finally:

@@ -64,8 +64,8 @@ pub struct StockArgs {
     /// The dealer's name, rooftops and opening hours, from a TOML file.
     #[arg(long, env = "DEALER_SIM_PROFILE", value_name = "FILE")]
     pub profile: Option<PathBuf>,
-    /// Your own stock, from a file of AAP vehicles: a JSON array, or one object a line (.jsonl).
-    #[arg(long, env = "DEALER_SIM_INVENTORY", value_name = "FILE", conflicts_with = "vehicles")]
+    /// Your own stock instead of --vehicles, from a file of AAP vehicles: a JSON array, or one object a line.
+    #[arg(long, env = "DEALER_SIM_INVENTORY", value_name = "FILE")]
     pub inventory: Option<PathBuf>,
 }
 
@@ -127,7 +127,7 @@ pub struct InventoryArgs {
     #[allow(missing_docs)]
     pub stock: StockArgs,
     /// Form of the output.
-    #[arg(long, default_value = "jsonl", value_name = "jsonl|json|csv")]
+    #[arg(long, env = "DEALER_SIM_FORMAT", default_value = "jsonl", value_name = "jsonl|json|csv")]
     pub format: ExportFormat,
 }
 
@@ -195,14 +195,17 @@ fn parse_admin(given: &str) -> Result<AdminAddress, String> {
 fn parse_public_url(given: &str) -> Result<String, String> {
     let usable = fluent_uri::Uri::parse(given).is_ok_and(|uri| {
         matches!(uri.scheme().as_str(), "http" | "https")
-            && uri.authority().is_some_and(|authority| !authority.host().is_empty())
+            && uri.authority().is_some_and(|authority| {
+                !authority.host().is_empty() && !authority.has_userinfo() && authority.port_to_u16().is_ok()
+            })
             && uri.query().is_none()
             && uri.fragment().is_none()
     });
     if usable {
         Ok(given.trim_end_matches('/').to_owned())
     } else {
-        Err("use an absolute URL such as https://dealer.example.test, without query or fragment".to_owned())
+        Err("use an absolute URL such as https://dealer.example.test, without user, query or fragment"
+            .to_owned())
     }
 }
 
@@ -355,7 +358,14 @@ mod tests {
         assert_eq!(parse_admin("off"), Ok(AdminAddress::Off));
         assert!(parse_admin("8081").unwrap_err().contains("127.0.0.1:8081"));
         assert_eq!(parse_public_url("https://d.example/x/"), Ok("https://d.example/x".to_owned()));
-        for bad in ["d.example", "ftp://d.example", "https://", "https://d.example/?a"] {
+        for bad in [
+            "d.example",
+            "ftp://d.example",
+            "https://",
+            "https://d.example/?a",
+            "https://d:99999",
+            "https://u@d.example",
+        ] {
             assert!(parse_public_url(bad).is_err(), "{bad}");
         }
     }

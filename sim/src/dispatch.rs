@@ -122,8 +122,7 @@ impl Run<'_> {
             Err(Failure::Protocol(error)) => return self.refuse(out, envelope.id, &error),
             Err(Failure::Skill(error)) => {
                 self.dealer.counters().refused(self.dealer.spec().contract.number(error.code));
-                let payload = envelope.params.unwrap_or(value);
-                let mut ids = self.ids("", payload, index);
+                let mut ids = self.ids("", call::payload_of(envelope.params), index);
                 return self.write_failure(out, envelope.id, &error, &mut ids);
             }
         };
@@ -145,7 +144,7 @@ impl Run<'_> {
 
     fn run_skill(&mut self, envelope: &Envelope<'_>, admitted: &Admitted<'_>, index: u64, out: &mut Vec<u8>) {
         let Admitted { message, skill } = admitted;
-        let mut ids = self.ids(skill.id(), message.payload, index);
+        let mut ids = self.ids(skill.id(), Some(message.payload), index);
         let mut message_id = ids.make("");
         if message_id.as_str() == message.message_id {
             message_id = ids.make("");
@@ -205,7 +204,7 @@ impl Run<'_> {
 
     /// Identifiers for one call. With a frozen clock they come from the seed, the request's stable key and how often it
     /// was seen, so that a run repeats; otherwise from a number that no other call has.
-    fn ids(&mut self, skill: &str, payload: Value<'_>, index: u64) -> Ids {
+    fn ids(&mut self, skill: &str, payload: Option<Value<'_>>, index: u64) -> Ids {
         let spec = self.dealer.spec();
         if !spec.clock.is_frozen() {
             return Ids::new(spec.seed, self.request.nonce, index);
@@ -216,7 +215,9 @@ impl Run<'_> {
                 self.canonical.clear();
                 self.canonical.extend_from_slice(self.dealer.id().as_bytes());
                 self.canonical.extend_from_slice(skill.as_bytes());
-                payload.write_canonical(&UNSTABLE, self.canonical);
+                if let Some(payload) = payload {
+                    payload.write_canonical(&UNSTABLE, self.canonical);
+                }
                 stable_hash(2, self.canonical)
             }
         };
@@ -232,12 +233,14 @@ impl Run<'_> {
 }
 
 /// The reply when a handler fails in a way nobody foresaw.
-pub fn internal_error(dealer: &Dealer, nonce: u64, now: Now, out: &mut Vec<u8>) {
+pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mut Vec<u8>) {
+    let mut doc = Doc::default();
+    let id = doc.parse(request.body).ok().and_then(|root| root.get("id")?.as_raw()).unwrap_or("null");
     let error = AapError::new(error::AapCode::InternalError, "the dealer failed unexpectedly");
-    let error_id = Ids::new(dealer.spec().seed, nonce, u64::MAX).make("err_");
+    let error_id = Ids::new(dealer.spec().seed, request.nonce, u64::MAX).make("err_");
     let created_at = to_rfc3339(now.business);
     let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
-    write_aap_error(out, "null", &error, dealer.spec().contract, occurrence);
+    write_aap_error(out, id, &error, dealer.spec().contract, occurrence);
 }
 
 /// Who calls: the name it gives itself, else its credential, else its address and program.

@@ -20,7 +20,7 @@ use crate::dealer::DealerSpec;
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::protocol::HeaderMode;
 use crate::server::limits::Limits;
-use crate::server::{Server, ServerOptions, business_time};
+use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
 use crate::world::{Blueprint, Stock, World};
 
 /// Why a command failed.
@@ -53,6 +53,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return ExitCode::from(u8::from(!asked_for));
         }
+        Err(error @ cli::ConfigError::Read { .. }) => return report(&Failed::running(error)),
         Err(error) => return report(&Failed::input(error)),
     };
     match run(cli) {
@@ -79,7 +80,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Failed> {
-    std::fs::read(path).map_err(|error| Failed::Input(format!("{}: {error}", path.display())))
+    std::fs::read(path).map_err(|error| Failed::Running(format!("{}: {error}", path.display())))
 }
 
 fn read_text(path: &Path) -> Result<String, Failed> {
@@ -123,7 +124,7 @@ fn export(arguments: &InventoryArgs) -> Result<(), Failed> {
     let spec =
         DealerSpec { seed: arguments.stock.seed, clock: arguments.stock.clock, ..DealerSpec::default() };
     let blueprint = blueprint(&arguments.stock, spec, threads(None))?;
-    let stock = blueprint.make_stock().map_err(Failed::running)?;
+    let stock = blueprint.make_stock().map_err(Failed::input)?;
     let format = match arguments.format {
         ExportFormat::Jsonl => inventory::ExportFormat::Jsonl,
         ExportFormat::Json => inventory::ExportFormat::Json,
@@ -179,9 +180,9 @@ fn card(arguments: ServeArgs) -> Result<(), Failed> {
     if let Stock::Generated(vehicles) = &mut blueprint.stock {
         *vehicles = 1;
     }
-    let base_url = options.public_url.unwrap_or_else(|| format!("http://{}", options.listen));
+    let base_url = options.public_url.unwrap_or_else(|| url_of(options.listen));
     let issued = business_time(blueprint.spec.clock);
-    let world = World::new(blueprint, base_url, issued).map_err(Failed::running)?;
+    let world = World::new(blueprint, base_url, issued).map_err(Failed::input)?;
     let card: serde_json::Value =
         serde_json::from_slice(&world.scene().card.body).map_err(Failed::running)?;
     let text = serde_json::to_string_pretty(&card).map_err(Failed::running)?;
@@ -197,6 +198,15 @@ fn start_log(format: LogFormat) {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),
     };
+}
+
+/// Whether a card may give this URL: plain http is for loopback only (AAP digest, section g). A test lab may want it all
+/// the same, so it is told, not refused.
+fn is_lawful(base_url: &str) -> bool {
+    let host = base_url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+    let Some(host) = host else { return true };
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
 /// A line that `serve` prints for scripts; `data/schemas/event.schema.json` describes it.
@@ -232,7 +242,17 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failed::running)?;
     let signals = runtime.block_on(async { Signals::catch() }).map_err(Failed::running)?;
-    let server = Server::start(blueprint, options).map_err(Failed::running)?;
+    let server = Server::start(blueprint, options).map_err(|error| match error {
+        // Such as a clock in a year for which there are no cars.
+        StartError::Stock(_) => Failed::input(error),
+        _ => Failed::running(error),
+    })?;
+    if !is_lawful(server.base_url()) {
+        eprintln!(
+            "dealer-sim: the card says {}; AAP wants https there, or http on localhost, 127.0.0.1 or [::1] (--public-url)",
+            server.base_url()
+        );
+    }
     let line = to_line(&Event::Listening {
         url: server.url(),
         card: server.card_url(),

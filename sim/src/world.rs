@@ -85,8 +85,8 @@ pub struct World {
     scene: ArcSwap<Scene>,
     /// Counters of the listener; a reset leaves them.
     pub traffic: Traffic,
-    /// Leads received before resets, which the last line of `serve` still counts.
-    leads_before_reset: AtomicU64,
+    /// Leads received since the start, whichever dealer was in force.
+    leads_in_all: Arc<AtomicU64>,
 }
 
 impl World {
@@ -96,14 +96,10 @@ impl World {
     /// When the stock cannot be generated.
     pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, GenerateError> {
         let stock = blueprint.make_stock()?;
-        let scene = ArcSwap::from_pointee(set_scene(&blueprint, &base_url, stock, issued));
-        Ok(World {
-            blueprint,
-            base_url,
-            scene,
-            traffic: Traffic::default(),
-            leads_before_reset: AtomicU64::new(0),
-        })
+        let leads_in_all = Arc::<AtomicU64>::default();
+        let scene = set_scene(&blueprint, &base_url, stock, issued, leads_in_all.clone());
+        let scene = ArcSwap::from_pointee(scene);
+        Ok(World { blueprint, base_url, scene, traffic: Traffic::default(), leads_in_all })
     }
 
     /// The dealer in force and its card.
@@ -129,16 +125,14 @@ impl World {
         } else {
             blueprint.make_stock()?
         };
-        let scene = set_scene(&blueprint, &self.base_url, stock, issued);
-        let seed = blueprint.spec.seed;
-        let old = self.scene.swap(Arc::new(scene));
-        self.leads_before_reset.fetch_add(old.dealer.desk().leads.received, Ordering::Relaxed);
-        Ok(seed)
+        let scene = set_scene(&blueprint, &self.base_url, stock, issued, self.leads_in_all.clone());
+        self.scene.store(Arc::new(scene));
+        Ok(blueprint.spec.seed)
     }
 
     /// Leads received since the process started.
     pub fn leads_in_all(&self) -> u64 {
-        self.leads_before_reset.load(Ordering::Relaxed) + self.scene.load().dealer.desk().leads.received
+        self.leads_in_all.load(Ordering::Relaxed)
     }
 }
 
@@ -162,8 +156,15 @@ impl Blueprint {
     }
 }
 
-fn set_scene(blueprint: &Blueprint, base_url: &str, stock: Arc<Inventory>, issued: Timestamp) -> Scene {
-    let dealer = Dealer::open(blueprint.spec.clone(), blueprint.profile.clone(), stock, blueprint.day);
+fn set_scene(
+    blueprint: &Blueprint,
+    base_url: &str,
+    stock: Arc<Inventory>,
+    issued: Timestamp,
+    leads_in_all: Arc<AtomicU64>,
+) -> Scene {
+    let (spec, profile) = (blueprint.spec.clone(), blueprint.profile.clone());
+    let dealer = Dealer::open(spec, profile, stock, blueprint.day, leads_in_all);
     let card = publish(&dealer, base_url, issued);
     Scene { dealer, card }
 }

@@ -219,3 +219,48 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn what_a_review_found_stays_mended() {
+    let dealer = dealer().build().unwrap();
+    // A member named like one of a lead's is any unknown member elsewhere.
+    for skill in [Skill::InventorySearch, Skill::InventoryFacets, Skill::DealerInformation] {
+        let payload = json!({ "type": skill.request_type(), "consent": {} });
+        let reply = ask(&dealer, &[], &envelope(&payload, skill.request_media_type()).to_string()).0;
+        assert_eq!(typed(&reply)["code"], "SCHEMA_VALIDATION_FAILED");
+    }
+    // ProtoJSON reads null as absent, so that this part holds data alone.
+    let mut body = search(&json!({ "type": "inventory.search.request" }));
+    for name in ["text", "raw", "url"] {
+        body["params"]["message"]["parts"][0][name] = Value::Null;
+    }
+    assert_eq!(code(&ask(&dealer, &[], &body.to_string()).0), 0);
+    // A grant in the last hours of the year 9999 is in the future, too.
+    let lead = |change: &dyn Fn(&mut Value)| {
+        let mut lead = json!({
+            "type": "lead.submit.request", "source_agent": { "name": "t" },
+            "customer": { "first_name": "A", "last_name": "L", "email": "a@example.com" },
+            "consent": { "granted_at": "2026-01-01T00:00:00Z", "allowed_channels": ["email"], "consent_text": "ok",
+                         "scope": ["lead_submission"] },
+        });
+        change(&mut lead);
+        ask(&dealer, &[], &envelope(&lead, Skill::LeadSubmit.request_media_type()).to_string()).0
+    };
+    assert_eq!(code(&lead(&|_| ())), 0);
+    let far = lead(&|lead| lead["consent"]["granted_at"] = json!("9999-12-31T23:59:59Z"));
+    assert_eq!(typed(&far)["code"], "INVALID_CONSENT");
+    // The only channel allowed does not lead to this customer.
+    let unreachable = lead(&|lead| {
+        lead["customer"] = json!({ "first_name": "A", "last_name": "L", "phone": "+14155550123" })
+    });
+    assert_eq!(typed(&unreachable)["code"], "CONTACT_CONSENT_REQUIRED");
+    // A visit longer than any day is open is for a person to find, not an error.
+    let long = lead(&|lead| {
+        lead["appointment"] = json!({ "appointment_type": "trade_in", "appointment_at": "2026-01-07T18:00:00Z",
+                                      "duration_minutes": 1440 });
+    });
+    assert_eq!(
+        long["result"]["message"]["parts"][0]["data"]["data"]["appointment"]["status"], "requested",
+        "{long}"
+    );
+}

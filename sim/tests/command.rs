@@ -82,15 +82,22 @@ fn wrong_usage_is_1_and_says_what_is_allowed() {
         (&["serve", "--vehicles", "0"], "1..=10000000"),
         (&["serve", "--admin", "here"], "off"),
         (&["serve", "--public-url", "dealer"], "https://dealer.example.test"),
-        (&["serve", "--profile", "/no/such/file.toml"], "/no/such/file.toml"),
-        (&["serve", "--limits", "/no/such/limits.toml"], "/no/such/limits.toml"),
-        (&["serve", "--config", "/no/such/config.toml"], "/no/such/config.toml"),
+        (&["inventory", "--clock", "1999-01-01T00:00:00Z"], "2020"),
         (&["inventory", "--format", "xml"], "jsonl"),
         (&["frobnicate"], "frobnicate"),
     ] {
         let (code, _, error) = run(arguments);
         assert_eq!(code, 1, "{arguments:?}: {error}");
         assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_missing_file_is_2_in_one_plain_sentence() {
+    for flag in ["--profile", "--limits", "--config", "--inventory"] {
+        let (code, _, error) = run(&["serve", flag, "/no/such/file"]);
+        assert_eq!((code, error.lines().count()), (2, 1), "{error}");
+        assert!(error.contains("/no/such/file"), "{error}");
     }
 }
 

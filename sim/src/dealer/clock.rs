@@ -58,10 +58,11 @@ impl FromStr for ClockMode {
     }
 }
 
-/// The instant of an RFC 3339 text.
+/// The instant of an RFC 3339 text. The last day and a half of the year 9999, which a `Timestamp` does not reach, is its
+/// last instant.
 pub fn instant(text: &str) -> Option<Timestamp> {
     let (seconds, nanos) = format::date_time(text)?;
-    Timestamp::new(seconds, nanos as i32).ok()
+    Some(Timestamp::new(seconds, nanos as i32).unwrap_or(Timestamp::MAX))
 }
 
 /// RFC 3339 in UTC, to the second.

@@ -167,12 +167,19 @@ impl Diary {
             return Answer::Confirmed(at);
         }
         let from = Timestamp::from_second(second.max(earliest)).unwrap_or(now);
-        let proposed: Vec<_> = self
-            .starts(place, week, from)
-            .filter(|start| self.is_free(wish.place, wish.kind, week, *start, minutes))
-            .take(MAX_PROPOSED)
-            .collect();
-        if proposed.is_empty() { Answer::Unavailable } else { Answer::Proposed(proposed) }
+        let free = |minutes| {
+            self.starts(place, week, from)
+                .filter(move |start| self.is_free(wish.place, wish.kind, week, *start, minutes))
+        };
+        let proposed: Vec<_> = free(minutes).take(MAX_PROPOSED).collect();
+        if !proposed.is_empty() {
+            Answer::Proposed(proposed)
+        } else if free(minutes.min(SLOT_MINUTES)).next().is_some() {
+            // There is time, only not so much of it in one piece: a person has to find a way.
+            Answer::Requested
+        } else {
+            Answer::Unavailable
+        }
     }
 
     /// Books what was confirmed.

@@ -1,7 +1,9 @@
 //! Leads and what keeps them single: idempotency keys for 24 hours of the business clock, and recognition of the same
 //! lead sent without one (AAP digest, section f). Bounded by number and by bytes; the oldest go first, and are counted.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -38,10 +40,59 @@ impl Lead {
     }
 }
 
+/// What binds for [`WINDOW`] from when it was put in; at most [`MAX_LEADS`] of it.
 #[derive(Debug)]
-struct Bound<T> {
-    value: T,
+struct Binding<K, V> {
+    bound: HashMap<K, Bound<V>>,
+    oldest_first: VecDeque<(K, u64)>,
+    /// Values put in so far. Their numbers tell bindings apart that a frozen clock gives one time.
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Bound<V> {
+    number: u64,
     since: Timestamp,
+    value: V,
+}
+
+impl<K, V> Default for Binding<K, V> {
+    fn default() -> Binding<K, V> {
+        Binding { bound: HashMap::new(), oldest_first: VecDeque::new(), count: 0 }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> Binding<K, V> {
+    fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q, now: Timestamp) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        let bound = self.bound.get(key)?;
+        (now.duration_since(bound.since) < WINDOW).then_some(&bound.value)
+    }
+
+    /// Puts in a value; lets go of what no longer binds, and of the oldest when there are too many. Says how many of those
+    /// still bound.
+    fn put(&mut self, key: K, value: V, now: Timestamp) -> u64 {
+        let mut forgotten = 0;
+        while let Some((oldest, number)) = self.oldest_first.front() {
+            // A key may have been bound again since; then the newer binding stays.
+            let current = self.bound.get(oldest).filter(|bound| bound.number == *number);
+            let binds = current.is_some_and(|bound| now.duration_since(bound.since) < WINDOW);
+            if binds && self.oldest_first.len() < MAX_LEADS {
+                break;
+            }
+            if current.is_some() {
+                self.bound.remove(oldest);
+                forgotten += u64::from(binds);
+            }
+            self.oldest_first.pop_front();
+        }
+        self.count += 1;
+        self.oldest_first.push_back((key.clone(), self.count));
+        self.bound.insert(key, Bound { number: self.count, since: now, value });
+        forgotten
+    }
 }
 
 /// What is remembered of a lead for its repetition.
@@ -77,10 +128,8 @@ pub enum Standing {
 pub struct Leads {
     kept: VecDeque<Lead>,
     bytes: usize,
-    by_key: HashMap<String, Bound<Keyed>>,
-    keys_oldest_first: VecDeque<(String, Timestamp)>,
-    by_equivalence: HashMap<Digest, Bound<Receipt>>,
-    equivalents_oldest_first: VecDeque<(Digest, Timestamp)>,
+    by_key: Binding<String, Keyed>,
+    by_equivalence: Binding<Digest, Receipt>,
     /// Leads received since the start or the last reset.
     pub received: u64,
     /// Leads no longer kept in full.
@@ -99,22 +148,16 @@ impl Leads {
         equivalence: &Digest,
         now: Timestamp,
     ) -> Standing {
-        let binds = |since: Timestamp| now.duration_since(since) < WINDOW;
-        if let Some(key) = key {
-            return match self.by_key.get(key) {
-                Some(bound) if binds(bound.since) => {
-                    if bound.value.payload == *payload {
-                        Standing::Repeated(bound.value.receipt.clone())
-                    } else {
-                        Standing::Conflict
-                    }
-                }
-                _ => Standing::New,
-            };
-        }
-        match self.by_equivalence.get(equivalence) {
-            Some(bound) if binds(bound.since) => Standing::Duplicate(bound.value.clone()),
-            _ => Standing::New,
+        match key {
+            Some(key) => match self.by_key.get(key, now) {
+                Some(keyed) if keyed.payload == *payload => Standing::Repeated(keyed.receipt.clone()),
+                Some(_) => Standing::Conflict,
+                None => Standing::New,
+            },
+            None => match self.by_equivalence.get(equivalence, now) {
+                Some(receipt) => Standing::Duplicate(receipt.clone()),
+                None => Standing::New,
+            },
         }
     }
 
@@ -129,14 +172,11 @@ impl Leads {
     ) {
         let receipt = Receipt { lead_id: lead.lead_id.clone(), response: lead.receipt.clone() };
         self.received += 1;
-        self.forget_old(now);
         if let Some(key) = key {
-            self.keys_oldest_first.push_back((key.to_owned(), now));
             let keyed = Keyed { payload, receipt: receipt.clone() };
-            self.by_key.insert(key.to_owned(), Bound { value: keyed, since: now });
+            self.forgotten += self.by_key.put(key.to_owned(), keyed, now);
         }
-        self.equivalents_oldest_first.push_back((equivalence, now));
-        self.by_equivalence.insert(equivalence, Bound { value: receipt, since: now });
+        self.forgotten += self.by_equivalence.put(equivalence, receipt, now);
         self.bytes += lead.bytes();
         self.kept.push_back(lead);
         while self.kept.len() > MAX_LEADS || (self.bytes > MAX_LEAD_BYTES && self.kept.len() > 1) {
@@ -144,31 +184,6 @@ impl Leads {
                 self.bytes -= oldest.bytes();
                 self.dropped += 1;
             }
-        }
-    }
-
-    /// Lets go of keys and equivalences that no longer bind, and of the oldest when there are too many.
-    fn forget_old(&mut self, now: Timestamp) {
-        let is_over = |since: Timestamp, len: usize| now.duration_since(since) >= WINDOW || len > MAX_LEADS;
-        while let Some((key, since)) = self.keys_oldest_first.front() {
-            if !is_over(*since, self.keys_oldest_first.len()) {
-                break;
-            }
-            if self.by_key.get(key).is_some_and(|bound| bound.since == *since) {
-                self.forgotten += u64::from(now.duration_since(*since) < WINDOW);
-                self.by_key.remove(key);
-            }
-            self.keys_oldest_first.pop_front();
-        }
-        while let Some((digest, since)) = self.equivalents_oldest_first.front() {
-            if !is_over(*since, self.equivalents_oldest_first.len()) {
-                break;
-            }
-            if self.by_equivalence.get(digest).is_some_and(|bound| bound.since == *since) {
-                self.forgotten += u64::from(now.duration_since(*since) < WINDOW);
-                self.by_equivalence.remove(digest);
-            }
-            self.equivalents_oldest_first.pop_front();
         }
     }
 
@@ -226,6 +241,12 @@ mod tests {
         }
         assert_eq!((leads.kept.len(), leads.dropped, leads.received), (MAX_LEADS, 10, MAX_LEADS as u64 + 10));
         assert_eq!(leads.newest(1).next().unwrap().lead_id, format!("lead_{}", MAX_LEADS + 9));
-        assert!(leads.equivalents_oldest_first.len() <= MAX_LEADS + 1);
+        assert!(leads.by_equivalence.oldest_first.len() <= MAX_LEADS);
+        // All of these shared one equivalence, so none was let go before its time.
+        assert_eq!(leads.forgotten, 0);
+        for n in 0..(MAX_LEADS as u64 + 10) {
+            leads.store(lead(n), Some(&n.to_string()), [0; 32], [0; 32], Timestamp::UNIX_EPOCH);
+        }
+        assert_eq!((leads.by_key.bound.len(), leads.forgotten), (MAX_LEADS, 10));
     }
 }

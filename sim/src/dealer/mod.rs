@@ -11,6 +11,7 @@ pub mod leads;
 pub mod limiter;
 pub mod skills;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::civil::Date;
@@ -79,11 +80,18 @@ pub struct Dealer {
     buckets: Option<Mutex<Buckets>>,
     attempts: Attempts,
     counters: Counters,
+    leads_in_all: Arc<AtomicU64>,
 }
 
 impl Dealer {
-    /// Opens a dealer. `day` is the clock's day at the start.
-    pub fn open(spec: DealerSpec, profile: Profile, inventory: Arc<Inventory>, day: Date) -> Dealer {
+    /// Opens a dealer. `day` is the clock's day at the start; `leads_in_all` counts leads beyond the life of this dealer.
+    pub fn open(
+        spec: DealerSpec,
+        profile: Profile,
+        inventory: Arc<Inventory>,
+        day: Date,
+        leads_in_all: Arc<AtomicU64>,
+    ) -> Dealer {
         let diary = Diary::new(spec.seed, day, places(&profile));
         Dealer {
             information: profile.information().into_bytes(),
@@ -92,6 +100,7 @@ impl Dealer {
             buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit))),
             attempts: Attempts::default(),
             counters: Counters::default(),
+            leads_in_all,
             spec,
             profile,
             inventory,
@@ -136,6 +145,11 @@ impl Dealer {
     /// Leads and diary, locked. A panic while they were held leaves them usable: every change is made last.
     pub fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a lead that was received.
+    pub(crate) fn count_lead(&self) {
+        self.leads_in_all.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Its conversations.

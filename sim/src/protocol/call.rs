@@ -175,7 +175,8 @@ fn check_first_part(part: Value<'_>, faults: &mut Faults) {
         return faults.push(AT.to_owned(), "type", "must be object".to_owned());
     }
     let content = ["text", "raw", "url", "data"];
-    let given: Vec<_> = content.into_iter().filter(|name| part.get(name).is_some()).collect();
+    let is_given = |name: &&str| part.get(name).is_some_and(|value| *name == "data" || !value.is_null());
+    let given: Vec<_> = content.into_iter().filter(is_given).collect();
     if given != ["data"] {
         let error = if given.is_empty() {
             "must have \"data\"; the first part is the typed AAP DataPart".to_owned()
@@ -274,28 +275,34 @@ fn unsupported(request_type: &str, offered: &[Skill]) -> AapError {
     )
 }
 
+/// The payload of parameters that may not even be a Message; what a stable key is made of.
+pub fn payload_of(params: Option<Value<'_>>) -> Option<Value<'_>> {
+    params?.get("message")?.get("parts")?.items().next()?.get("data")
+}
+
 /// Checks a payload against its skill's shape.
 ///
 /// # Errors
 /// The code that fits the faults best (AAP digest, section e), with all of them.
 pub fn check_payload(skill: Skill, payload: Value<'_>, features: &Features) -> Result<(), AapError> {
     let faults = validate(payload, super::payload::request(skill), features, "");
-    if faults.is_empty() { Ok(()) } else { Err(classify(faults)) }
+    if faults.is_empty() { Ok(()) } else { Err(classify(skill, faults)) }
 }
 
 /// Chooses the code for a payload's faults: consent first, since its codes tell a buyer what to ask the person for.
-fn classify(faults: Faults) -> AapError {
+fn classify(skill: Skill, faults: Faults) -> AapError {
     let count = faults.len();
     let all = |test: fn(&super::validate::Fault) -> bool| faults.list.iter().all(test);
     let lacks_consent = |fault: &super::validate::Fault| {
         fault.at.is_empty() && fault.keyword == "required" && fault.error.ends_with("'consent'")
     };
-    let (code, text) = if all(lacks_consent) {
+    let of_lead = skill == Skill::LeadSubmit;
+    let (code, text) = if of_lead && all(lacks_consent) {
         (
             AapCode::ContactConsentRequired,
             "a lead needs the person's consent; \"consent\" is missing".to_owned(),
         )
-    } else if all(|fault| fault.at == "/consent" || fault.at.starts_with("/consent/")) {
+    } else if of_lead && all(|fault| fault.at == "/consent" || fault.at.starts_with("/consent/")) {
         (AapCode::InvalidConsent, format!("the consent is not valid: {}", summary(&faults)))
     } else if all(|fault| fault.keyword == "enum" && is_condition(&fault.at)) {
         (AapCode::InvalidCondition, format!("a condition is of the wrong vocabulary: {}", summary(&faults)))

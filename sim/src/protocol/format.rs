@@ -44,7 +44,7 @@ impl Format {
             Format::Date => text.len() == 10 && date(text.as_bytes()).is_some(),
             Format::DateTime => date_time(text).is_some(),
             Format::Email => is_email(text),
-            Format::Uri => fluent_uri::Uri::parse(text).is_ok(),
+            Format::Uri => is_uri(text),
         }
     }
 
@@ -108,6 +108,11 @@ fn is_email(text: &str) -> bool {
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
     local.split('.').all(is_word) && host.contains('.') && host.split('.').all(is_label)
+}
+
+/// RFC 3986 with a scheme and something behind it: a bare `http:` is a URI by the grammar, and leads nowhere.
+fn is_uri(text: &str) -> bool {
+    fluent_uri::Uri::parse(text).is_ok_and(|uri| uri.has_authority() || !uri.path().as_str().is_empty())
 }
 
 fn two(digits: &[u8]) -> Option<u32> {
@@ -242,7 +247,7 @@ mod tests {
             assert!(!Format::Email.holds(bad), "{bad}");
         }
         assert!(Format::Uri.holds("https://shopper.example.com/.well-known/agent-card.json"));
-        for bad in ["", "shopper", "/a/b", "http://a b", "https://exa\u{e9}mple.com/"] {
+        for bad in ["", "http:", "shopper", "/a/b", "http://a b", "https://exa\u{e9}mple.com/"] {
             assert!(!Format::Uri.holds(bad), "{bad}");
         }
         assert!(!Format::NonBlank.holds(" \u{feff}\u{2003}"));

@@ -9,9 +9,8 @@ use super::format::Format;
 use super::json::{Kind, Value};
 use super::shape::{Record, Shape};
 
-/// Faults listed at most; a larger number is counted. A megabyte of unknown members would otherwise be answered with
-/// forty.
-pub const MAX_FAULTS: usize = 20_000;
+/// Faults listed at most; a larger number is counted. A body of the usual limit, one megabyte, cannot hold as many.
+pub const MAX_FAULTS: usize = 200_000;
 
 /// One fault of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]

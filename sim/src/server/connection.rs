@@ -47,7 +47,6 @@ fn protocol(shared: &Shared) -> http1::Builder {
         .header_read_timeout(shared.limits.header_timeout())
         .max_headers(shared.limits.header_count)
         .max_buf_size(shared.limits.header_bytes)
-        .pipeline_flush(true)
         // A caller that has said all it will say (`nc`, some proxies) still wants its answer.
         .half_close(true);
     http

@@ -146,7 +146,7 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> 
 }
 
 /// The base URL of a listener: what a client on this machine can reach.
-fn url_of(address: SocketAddr) -> String {
+pub fn url_of(address: SocketAddr) -> String {
     let host = match address {
         SocketAddr::V4(address) if address.ip().is_unspecified() => "127.0.0.1".to_owned(),
         SocketAddr::V6(address) if address.ip().is_unspecified() => "[::1]".to_owned(),

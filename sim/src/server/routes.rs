@@ -71,8 +71,7 @@ async fn read_body(mut body: Incoming, most: usize, shared: &Shared) -> Result<B
         Err(BodyError::TooSlow) => _ = traffic.too_slow.fetch_add(1, Ordering::Relaxed),
         Err(BodyError::TooLarge) => {
             traffic.too_large.fetch_add(1, Ordering::Relaxed);
-            // A connection closed over unread bytes is reset, and the refusal lost with it: hear the caller out a little.
-            _ = tokio::time::timeout(LINGER, discard(&mut body)).await;
+            hear_out(&mut body).await;
         }
         Ok(_) | Err(BodyError::Broken) => {}
     }
@@ -97,14 +96,18 @@ async fn collect(body: &mut Incoming, most: usize) -> Result<Bytes, BodyError> {
     if rest.is_empty() { Ok(first) } else { Ok([&first[..], &rest[..]].concat().into()) }
 }
 
-/// Reads on, keeping nothing, until the body ends or [`MAX_DISCARDED`] bytes have come.
-async fn discard(body: &mut Incoming) {
-    let mut heard = 0;
-    while heard < MAX_DISCARDED
-        && let Some(Ok(frame)) = body.frame().await
-    {
-        heard += frame.data_ref().map_or(0, Bytes::len);
-    }
+/// Reads on, keeping nothing, until the body ends or enough has come: a connection closed over unread bytes is reset, and
+/// the refusal is lost with it.
+async fn hear_out(body: &mut Incoming) {
+    let discard = async {
+        let mut heard = 0;
+        while heard < MAX_DISCARDED
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            heard += frame.data_ref().map_or(0, Bytes::len);
+        }
+    };
+    _ = tokio::time::timeout(LINGER, discard).await;
 }
 
 impl BodyError {
@@ -162,16 +165,24 @@ impl Front {
     }
 
     async fn route(&self, request: Request<Incoming>) -> Reply {
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        match request.uri().path() {
+        let (head, mut body) = request.into_parts();
+        let is_read = matches!(head.method, Method::GET | Method::HEAD);
+        let reply = match head.uri.path() {
             // Some clients add a slash to the card's URL; a redirect would lose the body.
-            "/a2a" | "/a2a/" if request.method() == Method::POST => self.call(request).await,
+            "/a2a" | "/a2a/" if head.method == Method::POST => {
+                if is_json(&head.headers) {
+                    return self.call(&head.headers, body).await;
+                }
+                plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
+            }
             "/a2a" | "/a2a/" => not_allowed("POST"),
             card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
-            card::PATH => serve_card(&self.0.shared.world.scene().card, request.headers()),
+            card::PATH => serve_card(&self.0.shared.world.scene().card, &head.headers),
             "/llms.txt" | "/" => plain(StatusCode::OK, self.introduction()),
             _ => plain(StatusCode::NOT_FOUND, "no such resource; the JSON-RPC endpoint is /a2a"),
-        }
+        };
+        hear_out(&mut body).await;
+        reply
     }
 
     /// What this is, for a person or a language model that happens upon it.
@@ -190,12 +201,8 @@ impl Front {
         )
     }
 
-    async fn call(&self, request: Request<Incoming>) -> Reply {
+    async fn call(&self, head: &HeaderMap, body: Incoming) -> Reply {
         let FrontParts { shared, scratch, peer, nonce } = &*self.0;
-        if !is_json(request.headers()) {
-            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json");
-        }
-        let (head, body) = request.into_parts();
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
             Ok(body) => body,
@@ -205,7 +212,7 @@ impl Front {
         let nonce = mix(nonce.get());
         let now = shared.clocks.now();
         let scene = shared.world.scene();
-        let call = dispatch::Request { peer: *peer, head: &head.headers, body: &body, nonce };
+        let call = dispatch::Request { peer: *peer, head, body: &body, nonce };
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
         let said = catch_unwind(AssertUnwindSafe(|| {
@@ -217,7 +224,7 @@ impl Front {
                 shared.world.traffic.panics.fetch_add(1, Ordering::Relaxed);
                 tracing::error!("a handler panicked; the call was answered with INTERNAL_ERROR");
                 out.clear();
-                dispatch::internal_error(&scene.dealer, nonce, now, &mut out);
+                dispatch::internal_error(&scene.dealer, &call, now, &mut out);
                 None
             }
         };
@@ -231,10 +238,12 @@ impl Front {
 
 /// Whether the body is said to be JSON; an absent type is taken for it.
 fn is_json(head: &HeaderMap) -> bool {
-    let Some(given) = head.get(header::CONTENT_TYPE) else { return true };
-    let Ok(given) = given.to_str() else { return false };
-    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    head.get_all(header::CONTENT_TYPE).iter().all(|given| {
+        let essence = given.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = essence.trim_ascii().to_ascii_lowercase();
+        essence == b"application/json"
+            || (essence.starts_with(b"application/") && essence.ends_with(b"+json"))
+    })
 }
 
 /// The agent card, with what caches need (A2A 1.0, section 8.6; RFC 9110, sections 13.1.2 and 13.1.3).

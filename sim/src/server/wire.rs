@@ -27,9 +27,18 @@ struct Parts {
     answered: Cell<bool>,
 }
 
-/// hyper closes without a word when a head outgrows its buffer.
-const HEAD_TOO_LARGE: &[u8] =
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+/// What is said where hyper closes without a word: to a head that outgrows its buffer, or that is HTTP/2's.
+fn refusal(error: &hyper::Error) -> Option<String> {
+    let status = match (error.is_parse_too_large(), error.is_parse()) {
+        (true, _) => "431 Request Header Fields Too Large",
+        (false, true) => "400 Bad Request",
+        (false, false) => return None,
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    Some(format!(
+        "HTTP/1.1 {status}\r\nserver: dealer-sim/{version}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    ))
+}
 
 impl Wire {
     pub(super) fn new(stream: TcpStream) -> Wire {
@@ -42,9 +51,8 @@ impl Wire {
         // hyper has dropped its half, so that the stream is ours alone again.
         let Ok(parts) = Rc::try_unwrap(self.0) else { return };
         let mut stream = parts.stream.into_inner().into_inner();
-        if error.is_parse_too_large()
-            && !parts.answered.get()
-            && stream.write_all(HEAD_TOO_LARGE).await.is_err()
+        if let Some(refusal) = refusal(error).filter(|_| !parts.answered.get())
+            && stream.write_all(refusal.as_bytes()).await.is_err()
         {
             return;
         }

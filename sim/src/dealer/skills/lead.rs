@@ -62,6 +62,7 @@ pub(super) fn handle(
         receipt: raw(out[from..].to_vec()),
     };
     desk.leads.store(lead, key, identity, equivalence, now);
+    dealer.count_lead();
     Ok(())
 }
 
@@ -111,21 +112,38 @@ fn check_consent(payload: Value<'_>, now: Timestamp) -> Result<(), AapError> {
         let text = format!("the consent is not valid: {} {}", first.at, first.error);
         return Err(AapError::faulty(AapCode::InvalidConsent, text, faults));
     }
-    let preferred = payload.get("customer").and_then(|customer| customer.get("preferred_contact"));
-    let Some(preferred) = preferred.and_then(Value::as_str).filter(|channel| *channel != "any") else {
-        return Ok(());
-    };
-    let allowed: Vec<_> = consent
+    check_channels(payload.get("customer"), consent)
+}
+
+/// The preferred channel must be allowed, and of those allowed one must lead to the customer at all.
+fn check_channels(customer: Option<Value<'_>>, consent: Value<'_>) -> Result<(), AapError> {
+    let of_customer = |name| customer.and_then(|customer| customer.get(name)).and_then(Value::as_str);
+    let allowed: Vec<&str> = consent
         .get("allowed_channels")
-        .map(|channels| channels.items().filter_map(Value::as_str).map(str::to_owned).collect())
+        .map(|channels| channels.items().filter_map(Value::as_str).collect())
         .unwrap_or_default();
-    if allowed.iter().any(|channel| channel == preferred) {
-        return Ok(());
-    }
-    let text = format!("preferred_contact is {preferred}, which consent.allowed_channels does not allow");
+    // A text message goes to the phone number, but is a channel of its own.
+    let reaches = |channel: &str| of_customer(if channel == "email" { "email" } else { "phone" }).is_some();
+    let (missing, text) = match of_customer("preferred_contact").filter(|channel| *channel != "any") {
+        Some(preferred) if !allowed.contains(&preferred) => {
+            let text =
+                format!("preferred_contact is {preferred}, which consent.allowed_channels does not allow");
+            (preferred, text)
+        }
+        _ if allowed.iter().any(|channel| reaches(channel)) => return Ok(()),
+        _ => {
+            let needed = if of_customer("email").is_some() { "email" } else { "phone" };
+            (
+                needed,
+                format!(
+                    "the customer can be reached by {needed}, which consent.allowed_channels does not allow"
+                ),
+            )
+        }
+    };
     Err(AapError::new(AapCode::ContactConsentRequired, text)
-        .with("missing", Detail::Text(preferred.to_owned()))
-        .with("allowed_channels", Detail::Texts(allowed)))
+        .with("missing", Detail::Text(missing.to_owned()))
+        .with("allowed_channels", Detail::Texts(allowed.into_iter().map(str::to_owned).collect())))
 }
 
 /// Looks up the vehicle of interest, when it is identified; its rooftop will hold the appointment.
