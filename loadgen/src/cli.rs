@@ -1,7 +1,10 @@
-//! What a user types. Values are kept as text here and read in `settings`, so that all that is wrong is said at once.
+//! What a user types. Each flag has a variable of the environment too; those that repeat take one value per line there.
+//!
+//! Values are kept as text here and read in `settings`, so that all that is wrong is said at once.
 
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
@@ -14,7 +17,7 @@ Examples:
   dealer-loadgen check scenarios/shopping.yaml
       what would be sent, without sending it
 
-Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold; 4 the measurement
+Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold or a check failed; 4 the measurement
 itself is not valid; 130 and 143 after SIGINT and SIGTERM, with the results written.";
 
 /// The command line.
@@ -50,7 +53,7 @@ pub struct CheckArgs {
     pub scenarios: Vec<PathBuf>,
 
     /// Set a variable of the scenarios
-    #[arg(long = "set", value_name = "NAME=VALUE")]
+    #[arg(long = "set", value_name = "NAME=VALUE", env = "DEALER_LOADGEN_SET", value_delimiter = '\n')]
     pub sets: Vec<String>,
 
     /// The seed of everything random
@@ -78,11 +81,11 @@ pub struct RunArgs {
     pub contract: Option<String>,
 
     /// Send leads to a dealer that does not prove itself a simulator; they are marked as tests
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_REAL_LEADS", help_heading = "Dealer")]
+    #[arg(long, env = "DEALER_LOADGEN_ALLOW_REAL_LEADS", value_parser = FalseyValueParser::new(), help_heading = "Dealer")]
     pub allow_real_leads: bool,
 
     /// Speak the unreleased contract 2.0 to a host other than this one, which you know to be a test system
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", help_heading = "Dealer")]
+    #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = FalseyValueParser::new(), help_heading = "Dealer")]
     pub allow_draft_contract: bool,
 
     /// Sessions that start per second, on a schedule that waits for nobody [default: 50/s]
@@ -154,7 +157,13 @@ pub struct RunArgs {
     pub seed: String,
 
     /// Set a variable of the scenarios
-    #[arg(long = "set", value_name = "NAME=VALUE", help_heading = "Load")]
+    #[arg(
+        long = "set",
+        value_name = "NAME=VALUE",
+        env = "DEALER_LOADGEN_SET",
+        value_delimiter = '\n',
+        help_heading = "Load"
+    )]
     pub sets: Vec<String>,
 
     /// Worker threads [default: one per core]
@@ -196,7 +205,14 @@ pub struct RunArgs {
     pub connect_timeout: String,
 
     /// A header for every request
-    #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Connections")]
+    #[arg(
+        long = "header",
+        value_name = "NAME: VALUE",
+        env = "DEALER_LOADGEN_HEADER",
+        hide_env_values = true,
+        value_delimiter = '\n',
+        help_heading = "Connections"
+    )]
     pub headers: Vec<String>,
 
     /// Send the value of this environment variable as a bearer token
@@ -208,7 +224,7 @@ pub struct RunArgs {
     pub ca: Option<PathBuf>,
 
     /// Believe any certificate
-    #[arg(long, env = "DEALER_LOADGEN_INSECURE", help_heading = "Connections")]
+    #[arg(long, env = "DEALER_LOADGEN_INSECURE", value_parser = FalseyValueParser::new(), help_heading = "Connections")]
     pub insecure: bool,
 
     /// The version of HTTP; only 1.1 so far
@@ -222,7 +238,13 @@ pub struct RunArgs {
     pub http: String,
 
     /// A condition that must hold, such as 'p99<250ms', 'search.p95<80ms', 'errors<0.1%' or 'rate>=495/s'; repeatable
-    #[arg(long = "threshold", value_name = "EXPR", help_heading = "Measurement")]
+    #[arg(
+        long = "threshold",
+        value_name = "EXPR",
+        env = "DEALER_LOADGEN_THRESHOLD",
+        value_delimiter = '\n',
+        help_heading = "Measurement"
+    )]
     pub thresholds: Vec<String>,
 
     /// How long to wait, after the end, for what is on its way
@@ -250,6 +272,6 @@ pub struct RunArgs {
     pub format: String,
 
     /// Show no progress
-    #[arg(long, short, env = "DEALER_LOADGEN_QUIET", help_heading = "Output")]
+    #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = FalseyValueParser::new(), help_heading = "Output")]
     pub quiet: bool,
 }

@@ -12,7 +12,7 @@ use crate::settings::{self, Settings};
 
 const USAGE: u8 = 1;
 const FAILED: u8 = 2;
-const THRESHOLD: u8 = 3;
+const CONDITION: u8 = 3;
 const NOT_VALID: u8 = 4;
 
 /// Does what a command line says; gives the exit code.
@@ -50,7 +50,7 @@ fn run(settings: Settings) -> u8 {
         Ok(Ending::Ok) => 0,
         Ok(Ending::Interrupted(signal)) => signal.exit_code(),
         Ok(Ending::NotValid) => NOT_VALID,
-        Ok(Ending::ThresholdFailed) => THRESHOLD,
+        Ok(Ending::ConditionFailed) => CONDITION,
         Err(RunError::Usage(faults)) => usage(&faults),
         Err(RunError::Failed(fault)) => {
             complain(&fault.to_string());

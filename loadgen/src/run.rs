@@ -34,7 +34,8 @@ pub(crate) enum Ending {
     Ok,
     Interrupted(Signal),
     NotValid,
-    ThresholdFailed,
+    /// A threshold does not hold, or a check of the scenario failed.
+    ConditionFailed,
 }
 
 /// Why there is no result.
@@ -148,7 +149,9 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     Ok(match signal {
         Some((signal, _)) => Ending::Interrupted(signal),
         None if !result.verdict.valid => Ending::NotValid,
-        None if result.thresholds.iter().any(|judged| !judged.pass) => Ending::ThresholdFailed,
+        None if result.checks_failed > 0 || result.thresholds.iter().any(|judged| !judged.pass) => {
+            Ending::ConditionFailed
+        }
         None => Ending::Ok,
     })
 }
@@ -165,6 +168,21 @@ fn step_labels(workload: &Workload) -> Vec<String> {
         }
     }
     labels
+}
+
+/// Failed checks that no step expects.
+fn checks_failed(workload: &Workload, tally: &Tally) -> u64 {
+    let mut failed = 0;
+    for item in workload.flows().iter().flat_map(|flow| flow.items()) {
+        if let Item::Step(step) = item
+            && let Some(tally) = tally.steps.get(step.id())
+        {
+            let unexpected =
+                tally.others.iter().filter(|(label, _)| label.starts_with("check.") && !step.expects(label));
+            failed += unexpected.map(|(_, count)| count).sum::<u64>();
+        }
+    }
+    failed
 }
 
 /// Raises the limit of open files, and lowers that of connections to what it allows.
@@ -387,6 +405,7 @@ fn result_of(
         cpu_nanos,
         busiest_worker,
         labels,
+        checks_failed: checks_failed(&plan.workload, &tally),
         tally,
         connections,
         thresholds,

@@ -62,6 +62,27 @@ pub(crate) struct Judged {
     pub(crate) value: Option<f64>,
     /// Whether it holds. What cannot be told does not.
     pub(crate) pass: bool,
+    /// What the value is in.
+    pub(crate) unit: Unit,
+}
+
+/// What a figure is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Milliseconds,
+    Ratio,
+    PerSecond,
+}
+
+impl Unit {
+    /// A figure for people.
+    pub(crate) fn show(self, value: f64) -> String {
+        match self {
+            Unit::Milliseconds => units::show_nanos((value * 1e6) as u64),
+            Unit::Ratio => format!("{:.3} %", value * 100.0),
+            Unit::PerSecond => units::show_rate(value),
+        }
+    }
 }
 
 /// What a run came to, as far as conditions speak of it.
@@ -122,7 +143,12 @@ impl Threshold {
             Comparison::Greater => value > self.limit,
             Comparison::GreaterOrEqual => value >= self.limit,
         });
-        Judged { text: self.text.clone(), value, pass }
+        let unit = match self.metric {
+            Metric::Time(..) => Unit::Milliseconds,
+            Metric::Errors => Unit::Ratio,
+            Metric::Rate | Metric::Requests => Unit::PerSecond,
+        };
+        Judged { text: self.text.clone(), value, pass, unit }
     }
 
     fn value(&self, figures: &Figures<'_>) -> Option<f64> {
@@ -284,7 +310,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_does_not_hold() {
-        assert_eq!(judge("p99.99<10s"), Judged { text: "p99.99<10s".to_owned(), value: None, pass: false });
+        let judged = judge("p99.99<10s");
+        assert_eq!((judged.value, judged.pass), (None, false));
         assert!(!judge("queue.p50<1s").pass);
     }
 

@@ -159,6 +159,21 @@ fn flags_can_come_from_the_environment() {
     let output = command.env("DEALER_LOADGEN_RATE", "quickly").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("--rate \"quickly\""));
+
+    // One value per line where a flag repeats; any usual word where it is a switch.
+    let server = server(&[Manner::Right]);
+    let mut command =
+        support::command(&["run", &scenario("smoke"), "--endpoint", &server.url(), "--sessions", "5"]);
+    command.env("DEALER_LOADGEN_THRESHOLD", "errors<1%\nmax<1ns").env("DEALER_LOADGEN_QUIET", "1");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    command.env("DEALER_LOADGEN_THRESHOLD", "errors<1%\nmax<1us");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let is_silent = output.stderr.is_empty();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("pass  errors<1%") && text.contains("FAIL  max<1us"), "{text}");
+    assert!(is_silent, "something on standard error");
 }
 
 #[test]
@@ -182,6 +197,26 @@ fn thresholds_decide_about_exit_code_3() {
     assert_eq!(code("p50<1s"), 0);
     assert_eq!(code("p50<10ms"), 3);
     assert_eq!(code("search.errors<=0%"), 0);
+}
+
+#[test]
+fn a_failed_check_is_exit_code_3_too() {
+    let server = server(&[Manner::Right]);
+    let folder = tempfile::tempdir().unwrap();
+    let code = |name: &str, expect: &str| {
+        let path = folder.path().join(name);
+        let step = "step: search, skill: inventory.search, request: {}, check: [ { name: many, path: /data/total, gte: 2 } ]";
+        fs::write(&path, format!("name: x\nflows:\n  f: [ {{ {step}{expect} }} ]\n")).unwrap();
+        let (path, url) = (path.display().to_string(), server.url());
+        let output =
+            loadgen(&["run", &path, "--endpoint", &url, "--sessions", "5", "--format", "json", "--quiet"]);
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["outcomes"]["check.many"], 5, "{summary:#}");
+        assert_valid(&summary);
+        (output.status.code().unwrap(), summary["requests"]["checks_failed"].as_u64().unwrap())
+    };
+    assert_eq!(code("failed.yaml", ""), (3, 5));
+    assert_eq!(code("expected.yaml", ", expect: [ check.many ]"), (0, 0));
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(crate) struct RunResult {
     /// By the step's id.
     pub(crate) labels: Vec<String>,
     pub(crate) tally: Tally,
+    /// Requests whose reply failed a check that the scenario does not expect to fail.
+    pub(crate) checks_failed: u64,
     pub(crate) connections: ConnectionCounts,
     pub(crate) thresholds: Vec<Judged>,
 }

@@ -100,13 +100,17 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
         result.mean_in_flight(),
         result.little_in_flight()
     )?;
+    if result.checks_failed > 0 {
+        writeln!(out)?;
+        writeln!(out, "Checks: {} replies failed a check of the scenario.", result.checks_failed)?;
+    }
     if !result.thresholds.is_empty() {
         writeln!(out)?;
         writeln!(out, "Thresholds")?;
         for judged in &result.thresholds {
             let mark = if judged.pass { "pass" } else { "FAIL" };
             let value =
-                judged.value.map_or("too few requests to tell".to_owned(), |value| format!("{value:.4}"));
+                judged.value.map_or("too few requests to tell".to_owned(), |value| judged.unit.show(value));
             writeln!(out, "  {mark}  {}  ({value})", judged.text)?;
         }
     }
