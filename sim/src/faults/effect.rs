@@ -1,0 +1,266 @@
+//! What a fault does, as data: a name with arguments, and the entry of the registry that says how it is applied.
+
+use std::time::Duration;
+
+use super::draw::Draw;
+use super::script::Script;
+use crate::protocol::error::AapError;
+use crate::protocol::{Contract, Skill};
+
+/// Which part of an exchange an effect takes. One answer and one delivery win by precedence; delays add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// What is said.
+    Answer,
+    /// How the bytes go.
+    Delivery,
+    /// When.
+    Delay,
+}
+
+/// The value of an argument.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arg {
+    /// `250ms`, `2s`, in nanoseconds.
+    Duration(u64),
+    /// A whole number.
+    Integer(i64),
+    /// A ratio (`20%`, `0.2`) or any number.
+    Number(f64),
+    /// A bare word or a quoted text.
+    Text(String),
+    /// `64KiB`, in bytes.
+    Bytes(u64),
+}
+
+/// What a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ParamKind {
+    /// A duration, up to this many nanoseconds.
+    Duration {
+        /// Greatest value.
+        max_ns: u64,
+    },
+    /// A whole number in a range.
+    Integer {
+        /// Least value.
+        min: i64,
+        /// Greatest value.
+        max: i64,
+    },
+    /// A number in a range.
+    Number {
+        /// Least value.
+        min: f64,
+        /// Greatest value.
+        max: f64,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Any text up to this many bytes.
+    Text {
+        /// Greatest length.
+        max: usize,
+    },
+    /// A size in bytes, up to this.
+    Bytes {
+        /// Greatest value.
+        max: u64,
+    },
+}
+
+/// A parameter of an effect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Param {
+    /// Its name in `effect(name=value)`; the first parameter may also be given without it.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: ParamKind,
+    /// What it is, with its unit.
+    pub help: &'static str,
+    /// Its value, as it would be written, when it is not given; `None` makes it required.
+    pub default: Option<&'static str>,
+}
+
+/// Whether a dealer may lawfully do this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lawfulness {
+    /// A conforming dealer may.
+    Lawful,
+    /// It breaks the contract or a protocol below it.
+    Breach,
+}
+
+/// What a refining effect may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerContext<'a> {
+    /// The contract in force.
+    pub contract: Contract,
+    /// The skill, once it was chosen.
+    pub skill: Option<Skill>,
+    /// The request's body.
+    pub request: &'a [u8],
+}
+
+/// An HTTP reply said instead of, or around, the JSON-RPC reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpOverride {
+    /// The status, when it is not 200.
+    pub status: Option<u16>,
+    /// Header fields to set; an empty value removes a field.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body, when it is not the JSON-RPC reply.
+    pub body: Option<Vec<u8>>,
+    /// Whether the connection is closed after the reply.
+    pub close: bool,
+}
+
+/// How the dealer itself is to behave for one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// The vehicle asked for has just been sold.
+    SoldUnderYou,
+    /// The idempotency key is not recognised: a second lead is made.
+    ForgetIdempotency,
+    /// An equivalent lead exists, whether it does or not.
+    LeadIsDuplicate,
+    /// The appointment is answered with this status.
+    Appointment(&'static str),
+    /// A `contextId` that the dealer did not make is refused.
+    RefuseUnknownContext,
+}
+
+/// How an effect is applied.
+#[derive(Clone, Copy)]
+pub enum Apply {
+    /// Refuse the call with an AAP error instead of running the skill.
+    Refuse(fn(&Args) -> AapError),
+    /// Change how the dealer behaves for this call.
+    Behave(fn(&Args) -> Behaviour),
+    /// Rewrite the finished JSON-RPC reply.
+    Refine(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>)),
+    /// Rewrite the agent card.
+    RefineCard(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>) -> HttpOverride),
+    /// Say something else in HTTP.
+    Http(fn(&Args) -> HttpOverride),
+    /// Deliver the reply's bytes (head and body, as they would go out) in another way.
+    Deliver(fn(&Args, &mut Draw) -> Script),
+    /// Wait. `in_flight` is the number of requests being answered, `age` the time since the plan took force.
+    Delay(fn(&Args, &mut Draw, DelayFacts) -> Duration),
+}
+
+/// What a delay may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DelayFacts {
+    /// Requests being answered, this one included.
+    pub in_flight: u64,
+    /// Traffic time since the plan took force, in nanoseconds.
+    pub age_ns: u64,
+}
+
+impl Apply {
+    /// The slot that this way of applying takes.
+    pub fn slot(self) -> Slot {
+        match self {
+            Apply::Deliver(_) => Slot::Delivery,
+            Apply::Delay(_) => Slot::Delay,
+            _ => Slot::Answer,
+        }
+    }
+}
+
+/// An entry of the registry.
+#[derive(Clone, Copy)]
+pub struct EffectInfo {
+    /// The name, such as `rate_limited`.
+    pub name: &'static str,
+    /// The family: business, conversation, envelope, discovery, http, transport, time.
+    pub family: &'static str,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// Whether a dealer may do this, under every contract served.
+    pub lawfulness: Lawfulness,
+    /// What a client sees, in a sentence.
+    pub sees: &'static str,
+    /// How it is applied.
+    pub apply: Apply,
+}
+
+impl std::fmt::Debug for EffectInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EffectInfo").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The arguments of an effect: one value for each parameter, defaults filled in.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Args {
+    values: Vec<(&'static str, Option<Arg>)>,
+}
+
+impl Args {
+    /// The arguments with these values, in the order of the parameters.
+    pub fn new(values: Vec<(&'static str, Option<Arg>)>) -> Args {
+        Args { values }
+    }
+
+    fn get(&self, name: &str) -> Option<&Arg> {
+        self.values.iter().find(|(known, _)| *known == name)?.1.as_ref()
+    }
+
+    /// Whether a value was given or has a default.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// A duration in nanoseconds; 0 when there is none.
+    pub fn duration_ns(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Some(Arg::Duration(value)) => *value,
+            _ => 0,
+        }
+    }
+
+    /// A whole number; 0 when there is none.
+    pub fn integer(&self, name: &str) -> i64 {
+        match self.get(name) {
+            Some(Arg::Integer(value)) => *value,
+            _ => 0,
+        }
+    }
+
+    /// A number; 0 when there is none.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.get(name) {
+            Some(Arg::Number(value)) => *value,
+            Some(Arg::Integer(value)) => *value as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// A word or text; empty when there is none.
+    pub fn text(&self, name: &str) -> &str {
+        match self.get(name) {
+            Some(Arg::Text(value)) => value,
+            _ => "",
+        }
+    }
+
+    /// A size in bytes; 0 when there is none.
+    pub fn bytes(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Some(Arg::Bytes(value)) => *value,
+            Some(Arg::Integer(value)) => u64::try_from(*value).unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// An effect with its arguments.
+#[derive(Debug, Clone)]
+pub struct Effect {
+    /// What it is.
+    pub info: &'static EffectInfo,
+    /// Its arguments.
+    pub args: Args,
+}

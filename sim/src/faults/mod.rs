@@ -1,0 +1,10 @@
+//! Faults: what may go wrong, when, and how it is done. Pure: facts and a seed in, a decision out; dispatch and the
+//! server carry it out.
+
+pub mod draw;
+pub mod effect;
+pub mod script;
+
+pub use draw::Draw;
+pub use effect::{Apply, Args, Effect, EffectInfo, Slot};
+pub use script::{Script, Step};
