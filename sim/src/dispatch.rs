@@ -11,7 +11,7 @@ use hyper::header::{AUTHORIZATION, USER_AGENT};
 
 use crate::dealer::Dealer;
 use crate::dealer::clock::{Now, to_rfc3339};
-use crate::dealer::ids::{Ids, mix, stable_hash};
+use crate::dealer::ids::Ids;
 use crate::dealer::limiter::LimitKey;
 use crate::dealer::skills::{Call, Work};
 use crate::protocol::call::{self, Envelope, Message};
@@ -21,6 +21,7 @@ use crate::protocol::error::{
 };
 use crate::protocol::json::{Doc, Kind, Value};
 use crate::protocol::{Skill, headers};
+use crate::stable::{mix, stable_hash};
 
 /// Calls that one batch may hold.
 pub const MAX_BATCH: usize = 100;

@@ -23,6 +23,7 @@ pub mod inventory;
 pub mod protocol;
 pub mod run;
 pub mod server;
+pub mod stable;
 pub mod world;
 
 pub use builder::{BuildError, Dealer, DealerBuilder, RunningDealer};

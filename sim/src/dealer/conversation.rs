@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::clock::to_rfc3339;
-use super::ids::stable_hash;
+use crate::stable::stable_hash;
 
 /// Conversations remembered in all.
 pub const MAX_CONVERSATIONS: usize = 65_536;

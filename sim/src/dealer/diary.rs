@@ -9,7 +9,7 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan};
 
-use super::ids::{mix, stable_hash};
+use crate::stable::{mix, stable_hash};
 
 /// Minutes of one slot of the diary.
 const SLOT_MINUTES: i64 = 30;

@@ -1,7 +1,7 @@
 //! Random draws of a fault, from what names its occurrence and nothing else: the same seed faults the same logical
 //! requests with one connection or a thousand.
 
-use crate::dealer::ids::{mix, stable_hash};
+use crate::stable::{mix, stable_hash};
 
 /// A stream of draws for one rule and one occurrence of a request.
 #[derive(Debug, Clone)]

@@ -20,8 +20,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::dealer::clock::{ClockMode, Now};
-use crate::dealer::ids::mix;
 use crate::inventory::GenerateError;
+use crate::stable::mix;
 use crate::world::{Blueprint, World};
 use limits::Limits;
 

@@ -17,9 +17,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::Shared;
 use super::connection::Counted;
 use crate::admin::{self, AdminRequest};
-use crate::dealer::ids::mix;
 use crate::dispatch::{self, Scratch, dispatch};
 use crate::protocol::card;
+use crate::stable::mix;
 use crate::world::Card;
 
 type Reply = Response<Full<Bytes>>;
