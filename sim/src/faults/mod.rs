@@ -3,6 +3,7 @@
 
 pub mod draw;
 pub mod effect;
+pub mod magic;
 pub mod script;
 
 pub use draw::Draw;

@@ -5,6 +5,7 @@
 
 mod connection;
 pub mod limits;
+mod playback;
 mod routes;
 mod wire;
 

@@ -5,13 +5,16 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+
+use super::playback::{Ended, Playback};
+use crate::faults::Script;
 
 /// How long, and for how many bytes, a refused caller is heard out.
 const LINGER: Duration = Duration::from_secs(1);
@@ -25,6 +28,10 @@ struct Parts {
     stream: RefCell<TokioIo<TcpStream>>,
     /// Whether something was written since something was last read.
     answered: Cell<bool>,
+    /// How the next reply is to be delivered, when not at once and whole.
+    playback: RefCell<Option<Playback>>,
+    /// Whether the connection is to be reset.
+    reset: Cell<bool>,
 }
 
 /// What is said where hyper closes without a word: to a head that outgrows its buffer, or that is HTTP/2's.
@@ -42,7 +49,46 @@ fn refusal(error: &hyper::Error) -> Option<String> {
 
 impl Wire {
     pub(super) fn new(stream: TcpStream) -> Wire {
-        Wire(Rc::new(Parts { stream: RefCell::new(TokioIo::new(stream)), answered: Cell::new(false) }))
+        Wire(Rc::new(Parts {
+            stream: RefCell::new(TokioIo::new(stream)),
+            answered: Cell::new(false),
+            playback: RefCell::new(None),
+            reset: Cell::new(false),
+        }))
+    }
+
+    /// Has the next reply delivered by a script.
+    pub(super) fn play(&self, script: Script) {
+        *self.0.playback.borrow_mut() = Some(Playback::new(script));
+    }
+
+    /// Goes on with the script, if there is one; an error ends the connection.
+    fn poll_playback(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut playback = self.0.playback.borrow_mut();
+        let Some(script) = playback.as_mut().filter(|script| script.has_reply()) else {
+            return Poll::Ready(Ok(()));
+        };
+        let ended = ready!(script.poll(&mut self.0.stream.borrow_mut(), cx))?;
+        *playback = None;
+        match ended {
+            Ended::Open => Poll::Ready(Ok(())),
+            Ended::Closed => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            Ended::Reset => {
+                self.0.reset.set(true);
+                Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+            }
+        }
+    }
+
+    /// Takes bytes for the script, if there is one.
+    fn take_for_playback(&self, bytes: &[u8]) -> bool {
+        match self.0.playback.borrow_mut().as_mut() {
+            Some(script) => {
+                script.take(bytes);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Once hyper has given up: says why, if nobody has, and reads what the peer still sends, keeping nothing, until it
@@ -50,6 +96,9 @@ impl Wire {
     pub(super) async fn end_after(self, error: &hyper::Error) {
         // hyper has dropped its half, so that the stream is ours alone again.
         let Ok(parts) = Rc::try_unwrap(self.0) else { return };
+        if parts.reset.get() {
+            return;
+        }
         let mut stream = parts.stream.into_inner().into_inner();
         if let Some(refusal) = refusal(error).filter(|_| !parts.answered.get())
             && stream.write_all(refusal.as_bytes()).await.is_err()
@@ -85,6 +134,9 @@ impl Read for Wire {
 impl Write for Wire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.0.answered.set(true);
+        if self.take_for_playback(buf) {
+            return Poll::Ready(Ok(buf.len()));
+        }
         self.inner(|stream| stream.poll_write(cx, buf))
     }
 
@@ -94,6 +146,13 @@ impl Write for Wire {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.0.answered.set(true);
+        if self.0.playback.borrow().is_some() {
+            let taken = bufs.iter().map(|buf| {
+                self.take_for_playback(buf);
+                buf.len()
+            });
+            return Poll::Ready(Ok(taken.sum()));
+        }
         self.inner(|stream| stream.poll_write_vectored(cx, bufs))
     }
 
@@ -102,6 +161,7 @@ impl Write for Wire {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_playback(cx))?;
         self.inner(|stream| stream.poll_flush(cx))
     }
 

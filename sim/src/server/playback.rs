@@ -1,0 +1,154 @@
+//! Plays a delivery script: takes a reply's bytes from hyper, which owns framing, and sends them as the script says.
+
+use std::collections::VecDeque;
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use hyper::rt::Write as _;
+use hyper_util::rt::TokioIo;
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+use crate::faults::{Script, Step};
+
+/// A script under way.
+pub(super) struct Playback {
+    steps: VecDeque<Step>,
+    /// The reply as hyper wrote it, and how much of it is sent.
+    reply: Vec<u8>,
+    sent: usize,
+    /// Where the step under way stops sending.
+    until: Option<usize>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// Bytes that went out, of the reply or beside it.
+    pub(super) written: u64,
+}
+
+/// How a script leaves its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// As HTTP wants it.
+    Open,
+    /// Closed by FIN.
+    Closed,
+    /// To be closed by RST.
+    Reset,
+}
+
+impl Playback {
+    pub(super) fn new(script: Script) -> Playback {
+        Playback {
+            steps: script.steps.into(),
+            reply: Vec::new(),
+            sent: 0,
+            until: None,
+            sleep: None,
+            written: 0,
+        }
+    }
+
+    /// Takes bytes from hyper.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        self.reply.extend_from_slice(bytes);
+    }
+
+    /// Whether hyper has written anything yet.
+    pub(super) fn has_reply(&self) -> bool {
+        !self.reply.is_empty()
+    }
+
+    /// Goes on with the script.
+    pub(super) fn poll(
+        &mut self,
+        stream: &mut TokioIo<TcpStream>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Ended>> {
+        loop {
+            if let Some(sleep) = &mut self.sleep {
+                ready!(sleep.as_mut().poll(cx));
+                self.sleep = None;
+            }
+            if let Some(until) = self.until {
+                ready!(self.poll_send(until, stream, cx))?;
+                self.until = None;
+            }
+            // A script that says nothing of the rest leaves it to HTTP.
+            let Some(step) = self.steps.pop_front() else {
+                if self.sent < self.reply.len() {
+                    self.until = Some(self.reply.len());
+                    continue;
+                }
+                return Poll::Ready(Ok(Ended::Open));
+            };
+            match step {
+                Step::Write(bytes) => {
+                    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                    self.until = Some(self.sent.saturating_add(bytes).min(self.reply.len()));
+                }
+                Step::Drip { bytes, every } => {
+                    let piece = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
+                    self.until = Some(self.sent.saturating_add(piece).min(self.reply.len()));
+                    if self.until < Some(self.reply.len()) {
+                        self.steps.push_front(step);
+                        self.steps.push_front(Step::Wait(every));
+                    }
+                }
+                Step::Wait(time) => self.sleep = Some(Box::pin(tokio::time::sleep(time))),
+                Step::Silence => {
+                    if poll_peer_gone(stream, cx).is_pending() {
+                        self.steps.push_front(Step::Silence);
+                        return Poll::Pending;
+                    }
+                    return Poll::Ready(Ok(Ended::Closed));
+                }
+                Step::HalfClose => {
+                    // To shut a TCP stream down never waits.
+                    _ = Pin::new(&mut *stream).poll_shutdown(cx)?;
+                    self.steps.clear();
+                    self.steps.push_back(Step::Silence);
+                }
+                Step::Close => return Poll::Ready(Ok(Ended::Closed)),
+                Step::Reset => {
+                    // With no time to linger, closing sends RST.
+                    SockRef::from(stream.inner()).set_linger(Some(std::time::Duration::ZERO))?;
+                    return Poll::Ready(Ok(Ended::Reset));
+                }
+            }
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        until: usize,
+        stream: &mut TokioIo<TcpStream>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.sent < until {
+            let sent = ready!(Pin::new(&mut *stream).poll_write(cx, &self.reply[self.sent..until]))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += sent;
+            self.written += sent as u64;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Waits until the peer closes its side, passing over what it still sends.
+fn poll_peer_gone(stream: &TokioIo<TcpStream>, cx: &mut Context<'_>) -> Poll<()> {
+    let stream = stream.inner();
+    loop {
+        match ready!(stream.poll_read_ready(cx)) {
+            Err(_) => return Poll::Ready(()),
+            Ok(()) => match stream.try_read(&mut [0; 4096]) {
+                Ok(0) => return Poll::Ready(()),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(()),
+                Ok(_) | Err(_) => {}
+            },
+        }
+    }
+}
