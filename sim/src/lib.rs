@@ -18,6 +18,7 @@ mod builder;
 pub mod cli;
 pub mod dealer;
 pub mod dispatch;
+pub mod document;
 pub mod faults;
 pub mod inventory;
 pub mod protocol;

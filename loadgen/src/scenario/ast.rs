@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use dealer_sim::document::members::is_word;
 use serde_json::Value;
 
 /// Calls within calls; a recursive descent stops here.
@@ -308,11 +309,6 @@ impl Parser<'_> {
         self.at = start;
         None
     }
-}
-
-/// A character of a name: names are `[A-Za-z0-9_-]+`.
-pub(crate) fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
 /// Whether `${text}` stands for the name `text`, and not for a number, a duration or a word such as `true`.

@@ -297,7 +297,7 @@ impl<'f> Walk<'_, 'f> {
 
 /// The name of a check that has none: its path with `_` for what a name cannot hold, `/data/total` as `data_total`.
 fn default_name(path: &str) -> String {
-    let name: String = path.chars().map(|c| if super::ast::is_word(c) { c } else { '_' }).collect();
+    let name: String = path.chars().map(|c| if super::members::is_word(c) { c } else { '_' }).collect();
     let name: String = name.trim_matches('_').chars().take(64).collect();
     if is_name(&name) { name } else { "payload".to_owned() }
 }

@@ -1,11 +1,11 @@
 //! Reads scenario files and the files they name, and puts a workload together or says everything that is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dealer_sim::document::Limits;
+use dealer_sim::document::source::{into_text, read_bounded};
 use serde_json::Value;
 
 use super::ast::is_reference;
@@ -20,6 +20,13 @@ use super::yaml::{self, Kind, Node, plain_value};
 
 /// Bytes of a scenario file.
 const MAX_SCENARIO_BYTES: u64 = 1 << 20;
+/// What a scenario's text is held to.
+const LIMITS: Limits = Limits {
+    nodes: 100_000,
+    depth: 64,
+    shape: "a mapping with `name` and `flows`",
+    instead_of_merge: "an alias for a whole value, or an `include` of a flow",
+};
 
 /// Reads and compiles scenarios, with the `name=value` pairs of `--set`.
 ///
@@ -33,12 +40,14 @@ pub fn load(paths: &[PathBuf], sets: &[(String, String)]) -> Result<Workload, Lo
     if paths.is_empty() {
         faults.add(Fault::of_argument("SCENARIO", "no scenario file is given"));
     }
-    let sources: Vec<Arc<Source>> =
-        paths.iter().filter_map(|path| read_scenario(path, &mut faults)).collect();
+    let sources: Vec<Arc<Source>> = paths
+        .iter()
+        .filter_map(|path| Source::read(path, MAX_SCENARIO_BYTES, "the scenario", &mut faults))
+        .collect();
     let trees: Vec<(Arc<Source>, Node)> = sources
         .into_iter()
         .filter_map(|source| {
-            let tree = yaml::parse(&mut Reporter { source: source.clone(), faults: &mut faults })?;
+            let tree = yaml::parse(&LIMITS, &mut Reporter { source: source.clone(), faults: &mut faults })?;
             Some((source, tree))
         })
         .collect();
@@ -50,52 +59,6 @@ pub fn load(paths: &[PathBuf], sets: &[(String, String)]) -> Result<Workload, Lo
         .collect();
     let workload = Loader::new(&drafts, sets, &mut faults).workload();
     faults.finish(workload)
-}
-
-/// A scenario's text.
-fn read_scenario(path: &Path, faults: &mut Faults) -> Option<Arc<Source>> {
-    let bytes = match read_bounded(path, MAX_SCENARIO_BYTES) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            faults.add(Fault::unreadable(path, format!("the scenario cannot be read: {error}")));
-            return None;
-        }
-    };
-    match into_text(bytes) {
-        Ok(text) => Some(Arc::new(Source { path: path.to_owned(), text })),
-        Err((text, at)) => {
-            let source = Arc::new(Source { path: path.to_owned(), text });
-            Reporter { source, faults }.add(Fault::new(at, "this byte is not UTF-8"));
-            None
-        }
-    }
-}
-
-/// A file's bytes, not more than `limit`.
-fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::Error::other("it is a directory"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("it is larger than {limit} bytes")));
-    }
-    Ok(bytes)
-}
-
-/// The text without a byte order mark, or the sound part of it and where that ends.
-fn into_text(bytes: Vec<u8>) -> Result<String, (String, Pos)> {
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        let before = text.get(..valid).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        (text, Pos { line, column, width: 1 })
-    })?;
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// Puts the workload together from the outlines.

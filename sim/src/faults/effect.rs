@@ -18,6 +18,17 @@ pub enum Slot {
     Delay,
 }
 
+impl Slot {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Slot::Answer => "answer",
+            Slot::Delivery => "delivery",
+            Slot::Delay => "delay",
+        }
+    }
+}
+
 /// The value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arg {
@@ -202,6 +213,11 @@ impl Args {
     /// The arguments with these values, in the order of the parameters.
     pub fn new(values: Vec<(&'static str, Option<Arg>)>) -> Args {
         Args { values }
+    }
+
+    /// The values that were given or have a default, in the order of the parameters.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Arg)> {
+        self.values.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?)))
     }
 
     fn get(&self, name: &str) -> Option<&Arg> {

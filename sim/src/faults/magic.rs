@@ -19,7 +19,7 @@ pub const VIN_PREFIX: &str = "G0FAULT";
 
 /// A magic value that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MagicHit<'a> {
+pub struct MagicText<'a> {
     /// The value, as it stood in the payload.
     pub value: &'a str,
     /// The effect it asks for, as it would be written in a plan.
@@ -31,7 +31,7 @@ pub fn find<'a>(
     skill: Skill,
     payload: Value<'a>,
     by_number: impl Fn(usize) -> Option<&'static str>,
-) -> Option<MagicHit<'a>> {
+) -> Option<MagicText<'a>> {
     let text = |object: Option<Value<'a>>, name: &str| object?.get(name)?.as_str();
     let vehicle = |object: Option<Value<'a>>| {
         let of_vin = text(object, "vin").and_then(|vin| of_vin(vin, &by_number));
@@ -54,26 +54,26 @@ pub fn find<'a>(
     }
 }
 
-fn after_prefix<'a>(value: &'a str, prefix: &str) -> Option<MagicHit<'a>> {
+fn after_prefix<'a>(value: &'a str, prefix: &str) -> Option<MagicText<'a>> {
     let effect = value.strip_prefix(prefix)?;
-    Some(MagicHit { value, effect: Cow::Borrowed(effect) })
+    Some(MagicText { value, effect: Cow::Borrowed(effect) })
 }
 
 /// The text behind the second colon only keeps keys apart.
-fn of_key(value: &str) -> Option<MagicHit<'_>> {
+fn of_key(value: &str) -> Option<MagicText<'_>> {
     let effect = value.strip_prefix("sim:")?;
     let effect = effect.rsplit_once(':').map_or(effect, |(effect, _)| effect);
-    Some(MagicHit { value, effect: Cow::Borrowed(effect) })
+    Some(MagicText { value, effect: Cow::Borrowed(effect) })
 }
 
-fn of_email(value: &str) -> Option<MagicHit<'_>> {
+fn of_email(value: &str) -> Option<MagicText<'_>> {
     let (effect, _) = value.strip_prefix("sim+")?.split_once('@')?;
-    Some(MagicHit { value, effect: Cow::Borrowed(effect) })
+    Some(MagicText { value, effect: Cow::Borrowed(effect) })
 }
 
-fn of_vin<'a>(value: &'a str, by_number: &impl Fn(usize) -> Option<&'static str>) -> Option<MagicHit<'a>> {
+fn of_vin<'a>(value: &'a str, by_number: &impl Fn(usize) -> Option<&'static str>) -> Option<MagicText<'a>> {
     let number = value.strip_prefix(VIN_PREFIX)?.parse().ok()?;
-    Some(MagicHit { value, effect: Cow::Borrowed(by_number(number)?) })
+    Some(MagicText { value, effect: Cow::Borrowed(by_number(number)?) })
 }
 
 /// The magic VIN of an effect's number.

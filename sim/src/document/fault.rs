@@ -15,27 +15,32 @@ const SNIPPET_WIDTH: usize = 100;
 
 /// A place in a source text. Lines and columns count from 1, columns and widths in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pos {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-    pub(crate) width: usize,
+pub struct Pos {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+    /// Characters that a snippet marks.
+    pub width: usize,
 }
 
 impl Pos {
     /// The first character of a text: where a fault of the whole file points.
-    pub(crate) const START: Pos = Pos { line: 1, column: 1, width: 1 };
+    pub const START: Pos = Pos { line: 1, column: 1, width: 1 };
 
     /// The place `offset` characters further on the same line.
-    pub(crate) fn shifted(self, offset: usize, width: usize) -> Pos {
+    pub fn shifted(self, offset: usize, width: usize) -> Pos {
         Pos { line: self.line, column: self.column + offset, width: width.max(1) }
     }
 }
 
 /// A file as read, kept for the snippets of its faults.
 #[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) path: PathBuf,
-    pub(crate) text: String,
+pub struct Source {
+    /// Its path, or what else names it in messages.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
 }
 
 /// One thing wrong with an input.
@@ -62,7 +67,7 @@ struct Snippet {
 
 impl Fault {
     /// A fault that points into a text.
-    pub(crate) fn new(at: Pos, what: impl Into<String>) -> Fault {
+    pub fn new(at: Pos, what: impl Into<String>) -> Fault {
         Fault {
             file: Box::default(),
             at: Some(at),
@@ -75,29 +80,29 @@ impl Fault {
     }
 
     /// A fault of a command-line argument, which has no line.
-    pub(crate) fn of_argument(argument: &str, what: impl Into<String>) -> Fault {
+    pub fn of_argument(argument: &str, what: impl Into<String>) -> Fault {
         Fault { file: clean(argument).into(), at: None, ..Fault::new(Pos::START, what) }
     }
 
     /// A file that cannot be read at all.
-    pub(crate) fn unreadable(path: &Path, what: impl Into<String>) -> Fault {
+    pub fn unreadable(path: &Path, what: impl Into<String>) -> Fault {
         Fault { unreadable: true, ..Fault::of_argument(&path.display().to_string(), what) }
     }
 
     /// Adds what would have been right.
-    pub(crate) fn allowed(mut self, allowed: impl Into<Box<str>>) -> Fault {
+    pub fn allowed(mut self, allowed: impl Into<Box<str>>) -> Fault {
         self.allowed = Some(allowed.into());
         self
     }
 
     /// Adds the allowed words, and the one that was probably meant by `word`.
-    pub(crate) fn one_of<'a>(self, word: &str, allowed: impl IntoIterator<Item = &'a str>) -> Fault {
+    pub fn one_of<'a>(self, word: &str, allowed: impl IntoIterator<Item = &'a str>) -> Fault {
         let words: Vec<&str> = allowed.into_iter().collect();
         self.near(word, words.iter().copied()).allowed(listed(&words))
     }
 
     /// Adds the word that was probably meant, without listing the others.
-    pub(crate) fn near<'a>(mut self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
+    pub fn near<'a>(mut self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
         self.meant = nearest(word, known).map(Box::from);
         self
     }
@@ -141,7 +146,7 @@ impl fmt::Display for Fault {
 }
 
 /// Words for a message: as many as a person reads.
-pub(crate) fn listed(words: &[&str]) -> String {
+pub fn listed(words: &[&str]) -> String {
     match words {
         [] => "(none)".to_owned(),
         words if words.len() <= MAX_LISTED => words.join(", "),
@@ -149,7 +154,7 @@ pub(crate) fn listed(words: &[&str]) -> String {
     }
 }
 
-/// Everything wrong with the scenarios of one command. Its text lists every fault as `file:line:column: what`, with the
+/// Everything wrong with the input files of one command. Its text lists every fault as `file:line:column: what`, with the
 /// source line, what is allowed and the nearest right word.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.listing())]
@@ -180,13 +185,14 @@ impl LoadError {
 
 /// Collects faults. The same step can be read several times (by `include`), so an equal fault counts once.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     list: Vec<Fault>,
     dropped: usize,
 }
 
 impl Faults {
-    pub(crate) fn add(&mut self, fault: Fault) {
+    /// Adds a fault; past 100 they are only counted.
+    pub fn add(&mut self, fault: Fault) {
         if self.list.contains(&fault) {
             return;
         }
@@ -198,16 +204,25 @@ impl Faults {
     }
 
     /// Whether further faults are only counted: no need to explain them well.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.list.len() >= MAX_FAULTS
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Faults so far, those only counted included.
+    pub fn count(&self) -> usize {
+        self.list.len() + self.dropped
+    }
+
+    /// Whether nothing was wrong so far.
+    pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// `value` if nothing was wrong.
-    pub(crate) fn finish<T>(mut self, value: Option<T>) -> Result<T, LoadError> {
+    ///
+    /// # Errors
+    /// Everything that was.
+    pub fn finish<T>(mut self, value: Option<T>) -> Result<T, LoadError> {
         match value {
             Some(value) if self.list.is_empty() => Ok(value),
             _ => {
@@ -219,13 +234,16 @@ impl Faults {
 }
 
 /// Where the faults of one source go: adds the file's name and the snippet.
-pub(crate) struct Reporter<'f> {
-    pub(crate) source: Arc<Source>,
-    pub(crate) faults: &'f mut Faults,
+pub struct Reporter<'f> {
+    /// The text that places point into.
+    pub source: Arc<Source>,
+    /// All faults so far.
+    pub faults: &'f mut Faults,
 }
 
 impl Reporter<'_> {
-    pub(crate) fn add(&mut self, fault: Fault) {
+    /// Adds a fault of this source.
+    pub fn add(&mut self, fault: Fault) {
         // Looking a line up reads the file from its start: not for each of a hundred thousand faults.
         let at = fault.at.filter(|_| !self.faults.is_full());
         let snippet = at.and_then(|at| snippet(&self.source.text, at));
@@ -262,7 +280,7 @@ fn clean(text: &str) -> String {
 }
 
 /// `text` between backticks, cut short and without control characters: for quoting input in a message.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut shown: String = clean(&text.replace('\n', " ")).chars().take(60).collect();
     if text.chars().count() > 60 {
         shown.push('…');

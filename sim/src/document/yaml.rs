@@ -8,36 +8,53 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::fault::{Fault, Pos, Reporter, quoted};
 
-/// Nodes of one document, copies by aliases and anchors included: an alias bomb ends here.
-const MAX_NODES: usize = 100_000;
-/// Nesting of one document; everything after the parser may recurse to this depth.
-const MAX_DEPTH: usize = 64;
+/// What a kind of document is held to.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Nodes of one document, copies by aliases and anchors included: an alias bomb ends here.
+    pub nodes: usize,
+    /// Nesting of one document; everything after the parser may recurse to this depth.
+    pub depth: usize,
+    /// What the document is, for the message about an empty one: "a mapping with `name`".
+    pub shape: &'static str,
+    /// What to write instead of a merge key (`<<`).
+    pub instead_of_merge: &'static str,
+}
 
 /// One value and its place.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) at: Pos,
-    pub(crate) kind: Kind,
+pub struct Node {
+    /// Where it stands.
+    pub at: Pos,
+    /// What it is.
+    pub kind: Kind,
 }
 
+/// What a value is.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Text, a number, a boolean or nothing.
     Scalar(Scalar),
+    /// A list.
     List(Vec<Node>),
+    /// Members in the order written; no name stands twice.
     Map(Vec<(Key, Node)>),
 }
 
 /// A member's name and its place.
 #[derive(Debug, Clone)]
-pub(crate) struct Key {
-    pub(crate) text: String,
-    pub(crate) at: Pos,
+pub struct Key {
+    /// The name.
+    pub text: String,
+    /// Where it stands.
+    pub at: Pos,
 }
 
 /// A scalar as written.
 #[derive(Debug, Clone)]
-pub(crate) struct Scalar {
-    pub(crate) text: String,
+pub struct Scalar {
+    /// The text, quotes and escapes undone.
+    pub text: String,
     /// Not quoted: may be a number, a boolean or null.
     plain: bool,
     /// Where character 0 of `text` stands, if it stands in the file as it is (one line, no escapes).
@@ -46,7 +63,7 @@ pub(crate) struct Scalar {
 
 impl Node {
     /// The text of a scalar, quoted or not.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(scalar) => Some(&scalar.text),
             _ => None,
@@ -54,12 +71,12 @@ impl Node {
     }
 
     /// Whether this is an unquoted null or nothing at all.
-    pub(crate) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         matches!(&self.kind, Kind::Scalar(scalar) if scalar.value() == Ok(Value::Null))
     }
 
     /// What kind of thing this is, for messages.
-    pub(crate) fn sort(&self) -> &'static str {
+    pub fn sort(&self) -> &'static str {
         match &self.kind {
             Kind::List(_) => "a list",
             Kind::Map(_) => "a mapping",
@@ -74,7 +91,7 @@ impl Node {
 
     /// The place of `width` characters from character `offset` of this scalar's text; the scalar itself where its text
     /// does not stand in the file as it is.
-    pub(crate) fn within(&self, offset: usize, width: usize) -> Pos {
+    pub fn within(&self, offset: usize, width: usize) -> Pos {
         match &self.kind {
             Kind::Scalar(Scalar { first: Some(first), .. }) => first.shifted(offset, width),
             _ => self.at,
@@ -96,19 +113,26 @@ impl Node {
 }
 
 /// A plain number that does not fit: an integer beyond 64 bits would not come out as it went in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NumberTooLarge;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the number does not fit 64 bits")]
+pub struct NumberTooLarge;
 
 impl Scalar {
     /// The value, by JSON's rules: quoted is text; plain is null, a boolean or a number where JSON writes it so, else text.
     /// So `94105` is a number, and `"94105"`, `007` and `yes` are texts.
-    pub(crate) fn value(&self) -> Result<Value, NumberTooLarge> {
+    ///
+    /// # Errors
+    /// An integer beyond 64 bits.
+    pub fn value(&self) -> Result<Value, NumberTooLarge> {
         if self.plain { plain_value(&self.text) } else { Ok(Value::String(self.text.clone())) }
     }
 }
 
 /// The value of an unquoted text, see [`Scalar::value`]. Also what `--set name=text` means.
-pub(crate) fn plain_value(text: &str) -> Result<Value, NumberTooLarge> {
+///
+/// # Errors
+/// An integer beyond 64 bits.
+pub fn plain_value(text: &str) -> Result<Value, NumberTooLarge> {
     match text {
         "" | "~" | "null" => return Ok(Value::Null),
         "true" => return Ok(Value::Bool(true)),
@@ -159,9 +183,10 @@ impl Open {
 
 /// The tree of `reporter`'s text; `None` when its syntax is broken (reported). Double keys and tags are reported too and
 /// leave a tree, so that the faults behind them are found in the same pass.
-pub(crate) fn parse(reporter: &mut Reporter<'_>) -> Option<Node> {
+pub fn parse(limits: &Limits, reporter: &mut Reporter<'_>) -> Option<Node> {
     let source = reporter.source.clone();
-    let mut builder = Builder { stack: Vec::new(), anchors: HashMap::new(), nodes: 0, root: None };
+    let mut builder =
+        Builder { limits: *limits, stack: Vec::new(), anchors: HashMap::new(), nodes: 0, root: None };
     for event in Parser::new_from_str(&source.text) {
         let (event, span) = match event {
             Ok(event) => event,
@@ -178,13 +203,13 @@ pub(crate) fn parse(reporter: &mut Reporter<'_>) -> Option<Node> {
         }
     }
     if builder.root.is_none() {
-        reporter
-            .add(Fault::new(Pos::START, "the file is empty").allowed("a mapping with `name` and `flows`"));
+        reporter.add(Fault::new(Pos::START, "the file is empty").allowed(limits.shape));
     }
     builder.root
 }
 
 struct Builder {
+    limits: Limits,
     stack: Vec<Frame>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
@@ -230,8 +255,8 @@ impl Builder {
                 };
                 let (size, depth) = node.size_and_depth();
                 self.count(size, at)?;
-                if self.stack.len() + depth > MAX_DEPTH {
-                    return Err(too_deep(at));
+                if self.stack.len() + depth > self.limits.depth {
+                    return Err(self.too_deep(at));
                 }
                 self.put(Node { at, ..node }, 0, reporter)
             }
@@ -244,10 +269,10 @@ impl Builder {
 
     fn count(&mut self, nodes: usize, at: Pos) -> Result<(), Fault> {
         self.nodes += nodes;
-        if self.nodes > MAX_NODES {
+        if self.nodes > self.limits.nodes {
             return Err(Fault::new(
                 at,
-                format!("the file holds more than {MAX_NODES} values, aliases counted"),
+                format!("the file holds more than {} values, aliases counted", self.limits.nodes),
             ));
         }
         Ok(())
@@ -255,11 +280,15 @@ impl Builder {
 
     fn open(&mut self, frame: Frame) -> Result<(), Fault> {
         self.count(1, frame.at)?;
-        if self.stack.len() >= MAX_DEPTH {
-            return Err(too_deep(frame.at));
+        if self.stack.len() >= self.limits.depth {
+            return Err(self.too_deep(frame.at));
         }
         self.stack.push(frame);
         Ok(())
+    }
+
+    fn too_deep(&self, at: Pos) -> Fault {
+        Fault::new(at, format!("values nest deeper than {} levels", self.limits.depth))
     }
 
     /// Adds a finished value to the collection that is open.
@@ -275,7 +304,7 @@ impl Builder {
             Some(Open::List(items)) => items.push(node),
             Some(Open::Map { members, waiting, lines }) => match waiting.take() {
                 None => {
-                    let accepted = check_key(&node, lines, reporter);
+                    let accepted = check_key(&node, self.limits.instead_of_merge, lines, reporter);
                     let text = node.text().unwrap_or_default().to_owned();
                     *waiting = Some((Key { text, at: node.at }, accepted));
                 }
@@ -288,15 +317,19 @@ impl Builder {
 }
 
 /// Whether a key can be taken; reports why not.
-fn check_key(node: &Node, lines: &mut HashMap<String, usize>, reporter: &mut Reporter<'_>) -> bool {
+fn check_key(
+    node: &Node,
+    instead_of_merge: &'static str,
+    lines: &mut HashMap<String, usize>,
+    reporter: &mut Reporter<'_>,
+) -> bool {
     let Some(text) = node.text() else {
         reporter.add(Fault::new(node.at, format!("a member's name is text, this is {}", node.sort())));
         return false;
     };
     if text == "<<" {
         let what = "merge keys (`<<`) are not read";
-        reporter
-            .add(Fault::new(node.at, what).allowed("an alias for a whole value, or an `include` of a flow"));
+        reporter.add(Fault::new(node.at, what).allowed(instead_of_merge));
         return false;
     }
     if let Some(first) = lines.get(text) {
@@ -313,10 +346,6 @@ fn refuse_tag(tagged: bool, at: Pos, reporter: &mut Reporter<'_>) {
         reporter
             .add(Fault::new(at, "tags (`!…`) are not read").allowed("quotes, where a number is to be text"));
     }
-}
-
-fn too_deep(at: Pos) -> Fault {
-    Fault::new(at, format!("values nest deeper than {MAX_DEPTH} levels"))
 }
 
 fn place(span: &Span) -> Pos {
