@@ -10,11 +10,12 @@ use crate::dealer::DealerSpec;
 use crate::dealer::clock::{ClockMode, Now};
 use crate::dealer::limiter::RateLimit;
 use crate::dispatch::{Reply, Request, Scratch, dispatch};
+use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
 use crate::protocol::{Contract, HeaderMode, Skill};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
-use crate::world::{Blueprint, Stock, World};
+use crate::world::{Blueprint, FaultSpec, Stock, World};
 
 /// A dealer without sockets: [`Dealer::dispatch`] does no I/O.
 ///
@@ -42,6 +43,7 @@ pub struct DealerBuilder {
     stock: Stock,
     threads: usize,
     limits: Limits,
+    faults: FaultSpec,
 }
 
 impl Dealer {
@@ -54,6 +56,7 @@ impl Dealer {
             stock: Stock::Generated(500),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             limits: Limits::default(),
+            faults: FaultSpec::default(),
         }
     }
 
@@ -73,7 +76,9 @@ impl Dealer {
         let business = self.world.scene().dealer.spec().clock.business(START_OF_2026);
         let mut out = Vec::new();
         let head = HeaderMap::new();
-        let request = Request { peer: Ipv4Addr::LOCALHOST.into(), head: &head, body, nonce: 0 };
+        let peer = Ipv4Addr::LOCALHOST.into();
+        let faults = Some(&self.world.faults);
+        let request = Request { peer, head: &head, body, nonce: 0, faults, in_flight: 1 };
         self.dispatch(&mut Scratch::default(), &request, Now { business, traffic_ns: 0 }, &mut out);
         out
     }
@@ -158,6 +163,13 @@ impl DealerBuilder {
         self
     }
 
+    /// A plan of faults, in force from the start.
+    #[must_use]
+    pub fn faults(mut self, plan: Plan) -> Self {
+        self.faults.plan = plan;
+        self
+    }
+
     /// Limits of a server.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -175,7 +187,10 @@ impl DealerBuilder {
         };
         let issued = business_time(spec.clock);
         let day = issued.to_zoned_datetime(TimeZone::UTC).date();
-        Ok((Blueprint { spec, profile, stock: self.stock, day, threads: self.threads }, issued))
+        Ok((
+            Blueprint { spec, profile, stock: self.stock, day, threads: self.threads, faults: self.faults },
+            issued,
+        ))
     }
 
     /// Makes the dealer, without sockets.

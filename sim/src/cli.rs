@@ -44,9 +44,48 @@ pub enum Command {
     /// Print the agent card that `serve` would publish with the same flags.
     #[command(after_help = "Example:\n  dealer-sim card --public-url https://dealer.example.test")]
     Card(Box<ServeArgs>),
+    /// List every effect, explain a fault, or check a plan.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  dealer-sim faults list\n  dealer-sim faults check scenarios/faults/*.yaml"
+    )]
+    Faults(FaultsCommand),
     /// Exit with 0 when a dealer's admin endpoint says that it is ready.
     #[command(after_help = "Example:\n  dealer-sim health http://127.0.0.1:8081")]
     Health(HealthArgs),
+}
+
+/// The commands below `faults`.
+#[derive(Debug, Subcommand)]
+pub enum FaultsCommand {
+    /// List every effect with its parameters and what a client sees.
+    List {
+        /// Form of the output.
+        #[arg(long, default_value = "text", value_name = "text|json")]
+        format: ListFormat,
+    },
+    /// Say what an effect does, or what the fault of a repro string was and why.
+    Explain {
+        /// An effect's name, or the repro string of X-Sim-Fault-Applied.
+        what: String,
+        /// The plan that the repro string speaks of.
+        #[arg(long, value_name = "FILE")]
+        faults: Vec<PathBuf>,
+    },
+    /// Check plans; every fault is told with its place.
+    Check {
+        /// The plans.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// `--format` of `faults list`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum ListFormat {
+    Text,
+    Json,
 }
 
 /// What the stock is made of.
@@ -106,6 +145,15 @@ pub struct ServeArgs {
     /// Refuse calls over a rate with RATE_LIMITED, such as 100/s,burst=20,key=client (or conversation, global).
     #[arg(long, env = "DEALER_SIM_RATE_LIMIT", value_name = "RATE")]
     pub rate_limit: Option<RateLimit>,
+    /// Plan of faults, from a YAML or JSON file; several files append.
+    #[arg(long, env = "DEALER_SIM_FAULTS", value_name = "FILE", value_delimiter = ',')]
+    pub faults: Vec<PathBuf>,
+    /// Take magic values, which ask for faults, for ordinary ones.
+    #[arg(long, env = "DEALER_SIM_NO_MAGIC")]
+    pub no_magic: bool,
+    /// Neither take faults from X-Sim-Fault nor tell of them in X-Sim-Fault-Applied.
+    #[arg(long, env = "DEALER_SIM_NO_FAULT_HEADERS")]
+    pub no_fault_headers: bool,
     /// Worker threads [default: one per core]
     #[arg(long, env = "DEALER_SIM_THREADS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

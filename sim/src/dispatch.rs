@@ -14,12 +14,17 @@ use crate::dealer::clock::{Now, to_rfc3339};
 use crate::dealer::ids::Ids;
 use crate::dealer::limiter::LimitKey;
 use crate::dealer::skills::{Call, Work};
+use crate::faults::decide::REQUEST_HEADER;
+use crate::faults::effect::{AnswerContext, Behaviour, BucketKey, HttpOverride};
+use crate::faults::effects::business::rate_limited;
+use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk};
 use crate::protocol::call::{self, Envelope, Message};
 use crate::protocol::error::{
     self, AapCode, AapError, Detail, Failure, Occurrence, ProtocolError, write_aap_error,
     write_protocol_error,
 };
 use crate::protocol::json::{Doc, Kind, Value};
+use crate::protocol::validate::Faults;
 use crate::protocol::{Skill, headers};
 use crate::stable::{mix, stable_hash};
 
@@ -43,13 +48,19 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// A number that no other request of this process has; identifiers come from it while the clock runs.
     pub nonce: u64,
+    /// The faults that may touch it.
+    pub faults: Option<&'a FaultDesk>,
+    /// Requests being answered, this one included.
+    pub in_flight: u64,
 }
 
 /// What is to be said beside the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Reply {
     /// The extension that was activated, to be echoed in `A2A-Extensions`.
     pub activated: Option<&'static str>,
+    /// What faults do beyond the body.
+    pub carried: Option<Box<Carried>>,
 }
 
 /// Buffers that serve one request after the other.
@@ -70,13 +81,14 @@ pub fn dispatch(
     out: &mut Vec<u8>,
 ) -> Reply {
     let Scratch { doc, work, canonical } = scratch;
-    let mut run = Run { dealer, request, now, work, canonical, activated: false };
+    let mut run = Run { dealer, request, now, work, canonical, activated: false, carried: None };
     match doc.parse(request.body) {
         Err(error) => run.refuse(out, "null", &ProtocolError::parse(&error)),
         Ok(root) if root.kind() == Kind::List => run.batch(root, out),
         Ok(root) => run.single(root, 0, out),
     }
-    Reply { activated: run.activated.then_some(dealer.spec().contract.extension_uri) }
+    let Run { activated, carried, .. } = run;
+    Reply { activated: activated.then_some(dealer.spec().contract.extension_uri), carried }
 }
 
 struct Run<'r> {
@@ -86,6 +98,7 @@ struct Run<'r> {
     work: &'r mut Work,
     canonical: &'r mut Vec<u8>,
     activated: bool,
+    carried: Option<Box<Carried>>,
 }
 
 /// What a call was admitted as.
@@ -145,7 +158,13 @@ impl Run<'_> {
 
     fn run_skill(&mut self, envelope: &Envelope<'_>, admitted: &Admitted<'_>, index: u64, out: &mut Vec<u8>) {
         let Admitted { message, skill } = admitted;
-        let mut ids = self.ids(skill.id(), Some(message.payload), index);
+        let (mut ids, fault) = self.ids_and_faults(message, *skill, index);
+        if let Some(why) = fault.as_ref().and_then(|fault| fault.unread.as_deref()) {
+            return self.refuse(out, envelope.id, &ProtocolError::bad_fault_header(why));
+        }
+        if fault.as_deref().is_some_and(|fault| self.refuses_context(message, fault)) {
+            return self.refuse(out, envelope.id, &unknown_context());
+        }
         let mut message_id = ids.make("");
         if message_id.as_str() == message.message_id {
             message_id = ids.make("");
@@ -154,18 +173,25 @@ impl Run<'_> {
         let context_id = message.context_id.unwrap_or(made.as_str());
         let from = out.len();
         call::open_reply(out, envelope.id, message_id.as_str(), context_id);
-        let result = self.check_and_handle(message, *skill, context_id, &mut ids, out);
+        if let Some(fault) = fault.as_deref().filter(|fault| Carried::is_lost(fault)) {
+            // The request never reached the dealer: nothing is done, and what was begun here is never sent.
+            return self.carry(fault, *skill, from, None, out);
+        }
+        let result = self.check_and_handle(message, *skill, context_id, &mut ids, fault.as_deref(), out);
         if message.context_id.is_some() || result.is_ok() {
             let ours = message.context_id.is_none();
             self.dealer.conversations().note(context_id, ours, self.now.business);
         }
         self.dealer.counters().skill(*skill, result.as_ref().err().map(|error| error.code));
-        match result {
+        match &result {
             Ok(()) => call::close_reply(out, *skill),
             Err(error) => {
                 out.truncate(from);
-                self.write_failure(out, envelope.id, &error, &mut ids);
+                self.write_failure(out, envelope.id, error, &mut ids);
             }
+        }
+        if let Some(fault) = fault {
+            self.carry(&fault, *skill, from, result.err().as_ref(), out);
         }
     }
 
@@ -175,11 +201,13 @@ impl Run<'_> {
         skill: Skill,
         context_id: &str,
         ids: &mut Ids,
+        fault: Option<&Decision>,
         out: &mut Vec<u8>,
     ) -> Result<(), AapError> {
         self.check_rate(message.context_id)?;
         call::check_payload(skill, message.payload, &self.dealer.spec().contract.features)?;
-        let mut call = Call { now: self.now, context_id, ids };
+        let behaviour = self.behaviour(message, fault)?;
+        let mut call = Call { now: self.now, context_id, ids, behaviour };
         self.dealer.handle(skill, message.payload, &mut call, self.work, out)
     }
 
@@ -203,13 +231,9 @@ impl Run<'_> {
         })
     }
 
-    /// Identifiers for one call. With a frozen clock they come from the seed, the request's stable key and how often it
-    /// was seen, so that a run repeats; otherwise from a number that no other call has.
-    fn ids(&mut self, skill: &str, payload: Option<Value<'_>>, index: u64) -> Ids {
-        let spec = self.dealer.spec();
-        if !spec.clock.is_frozen() {
-            return Ids::new(spec.seed, self.request.nonce, index);
-        }
+    /// How often this request was seen before, with its stable key: `X-Sim-Key` if sent, else dealer, skill and payload
+    /// without what changes when it is sent again.
+    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u32) {
         let key = match self.request.head.get(SIM_KEY) {
             Some(key) => stable_hash(2, key.as_bytes()),
             None => {
@@ -222,7 +246,140 @@ impl Run<'_> {
                 stable_hash(2, self.canonical)
             }
         };
-        Ids::new(spec.seed, key, u64::from(self.dealer.attempts().next(key)))
+        (key, self.dealer.attempts().next(key))
+    }
+
+    /// Identifiers for one call. With a frozen clock they come from the seed, the request's stable key and how often it
+    /// was seen, so that a run repeats; otherwise from a number that no other call has.
+    fn ids(&mut self, skill: &str, payload: Option<Value<'_>>, index: u64) -> Ids {
+        let spec = self.dealer.spec();
+        if !spec.clock.is_frozen() {
+            return Ids::new(spec.seed, self.request.nonce, index);
+        }
+        let (key, attempt) = self.stable_key(skill, payload);
+        Ids::new(spec.seed, key, u64::from(attempt))
+    }
+
+    /// The same, and what faults touch the call. Where none can, none is looked for.
+    fn ids_and_faults(
+        &mut self,
+        message: &Message<'_>,
+        skill: Skill,
+        index: u64,
+    ) -> (Ids, Option<Box<Decision>>) {
+        let asked = self
+            .request
+            .faults
+            .filter(|desk| desk.headers)
+            .and_then(|_| self.request.head.get(REQUEST_HEADER)?.to_str().ok());
+        let magic = self.request.faults.and_then(|desk| desk.magic_in(skill, message.payload));
+        let touched = self.request.faults.filter(|desk| desk.may_touch(asked.is_some() || magic.is_some()));
+        let Some(desk) = touched else {
+            return (self.ids(skill.id(), Some(message.payload), index), None);
+        };
+        let (key, attempt) = self.stable_key(skill.id(), Some(message.payload));
+        let spec = self.dealer.spec();
+        let client = client_name(self.request);
+        let facts = Facts {
+            dealer: self.dealer.id(),
+            skill: Some(skill),
+            path: None,
+            binding: "a2a",
+            conversation: message.context_id,
+            client: &client,
+            vin: vin_of(message.payload),
+            key,
+            attempt: u64::from(attempt),
+            request_effect: asked,
+            magic: None,
+        };
+        let decision = desk.decide(spec.seed, facts, magic.as_ref(), self.now.traffic_ns);
+        let ids = match spec.clock.is_frozen() {
+            true => Ids::new(spec.seed, key, u64::from(attempt)),
+            false => Ids::new(spec.seed, self.request.nonce, index),
+        };
+        (ids, (!decision.is_empty()).then(|| Box::new(decision)))
+    }
+
+    /// Whether a fault has the call's contextId refused.
+    fn refuses_context(&self, message: &Message<'_>, fault: &Decision) -> bool {
+        let (Some(answer), Some(id)) = (&fault.answer, message.context_id) else { return false };
+        let Apply::Behave(behave) = answer.effect.info.apply else { return false };
+        match behave(&answer.effect.args) {
+            Behaviour::ConversationExpired => true,
+            Behaviour::RefuseUnknownContext => {
+                !self.dealer.conversations().get(id).is_some_and(|conversation| conversation.ours)
+            }
+            _ => false,
+        }
+    }
+
+    /// How a fault has the dealer behave; a fault that refuses the call ends it here, as a dealer of its own would: after
+    /// the payload is known to be valid.
+    fn behaviour(
+        &self,
+        message: &Message<'_>,
+        fault: Option<&Decision>,
+    ) -> Result<Option<Behaviour>, AapError> {
+        let Some(answer) = fault.and_then(|fault| fault.answer.as_ref()) else { return Ok(None) };
+        let args = &answer.effect.args;
+        let behaviour = match answer.effect.info.apply {
+            Apply::Refuse(refuse) => return Err(refuse(args)),
+            Apply::Behave(behave) => behave(args),
+            _ => return Ok(None),
+        };
+        if let Behaviour::TokenBucket(bucket) = behaviour {
+            let key = match bucket.key {
+                BucketKey::Global => 0,
+                BucketKey::Client => client(self.request),
+                BucketKey::Conversation => message
+                    .context_id
+                    .map_or_else(|| client(self.request), |id| stable_hash(1, id.as_bytes())),
+            };
+            let taken = self.dealer.take_fault_token(bucket, key, self.now.traffic_ns);
+            taken.map_err(|wait_ns| rate_limited(wait_ns, bucket.hint))?;
+        }
+        Ok(Some(behaviour))
+    }
+
+    /// Carries out what faults do to the finished reply, and notes what is left for the rim.
+    fn carry(
+        &mut self,
+        fault: &Decision,
+        skill: Skill,
+        from: usize,
+        error: Option<&AapError>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut carried = self.carried.take().unwrap_or_default();
+        if let Some(answer) = &fault.answer {
+            let args = &answer.effect.args;
+            match answer.effect.info.apply {
+                Apply::Refine(refine) => {
+                    let context = AnswerContext {
+                        contract: self.dealer.spec().contract,
+                        skill: Some(skill),
+                        request: self.request.body,
+                        now: self.now.business,
+                    };
+                    let mut reply = out.split_off(from);
+                    refine(args, &context, &mut answer.draw.clone(), &mut reply);
+                    out.append(&mut reply);
+                }
+                Apply::Http(http) => carried.http = Some(http(args)),
+                Apply::Behave(behave) => {
+                    let limited = error.filter(|error| error.code == AapCode::RateLimited);
+                    if let (Behaviour::TokenBucket(bucket), Some(error)) = (behave(args), limited)
+                        && bucket.http
+                    {
+                        carried.http = Some(too_many_requests(error));
+                    }
+                }
+                _ => {}
+            }
+        }
+        carried.add_delivery(fault, self.request.in_flight);
+        self.carried = Some(carried);
     }
 
     fn write_failure(&self, out: &mut Vec<u8>, id: &str, error: &AapError, ids: &mut Ids) {
@@ -231,6 +388,57 @@ impl Run<'_> {
         let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
         write_aap_error(out, id, error, self.dealer.spec().contract, occurrence);
     }
+}
+
+/// Lets faults touch the agent card: its bytes are rewritten in place, and what is left for the rim is given back.
+pub fn touch_card(
+    dealer: &Dealer,
+    request: &Request<'_>,
+    path: &str,
+    now: Now,
+    card: &mut Vec<u8>,
+) -> Option<Box<Carried>> {
+    let desk = request.faults?;
+    let asked =
+        request.head.get(REQUEST_HEADER).filter(|_| desk.headers).and_then(|asked| asked.to_str().ok());
+    if !desk.may_touch(asked.is_some()) {
+        return None;
+    }
+    let spec = dealer.spec();
+    let key = stable_hash(7, path.as_bytes());
+    let client = client_name(request);
+    let facts = Facts {
+        dealer: dealer.id(),
+        skill: None,
+        path: Some(path),
+        binding: "a2a",
+        conversation: None,
+        client: &client,
+        vin: None,
+        key,
+        attempt: u64::from(dealer.attempts().next(key)),
+        request_effect: asked,
+        magic: None,
+    };
+    let decision = desk.decide(spec.seed, facts, None, now.traffic_ns);
+    if decision.is_empty() {
+        return None;
+    }
+    let mut carried = Carried::default();
+    if let Some(answer) = &decision.answer {
+        let args = &answer.effect.args;
+        match answer.effect.info.apply {
+            Apply::RefineCard(refine) => {
+                let context =
+                    AnswerContext { contract: spec.contract, skill: None, request: b"", now: now.business };
+                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), card));
+            }
+            Apply::Http(http) => carried.http = Some(http(args)),
+            _ => {}
+        }
+    }
+    carried.add_delivery(&decision, request.in_flight);
+    Some(Box::new(carried))
 }
 
 /// The reply when a handler fails in a way nobody foresaw.
@@ -242,6 +450,40 @@ pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mu
     let created_at = to_rfc3339(now.business);
     let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
     write_aap_error(out, id, &error, dealer.spec().contract, occurrence);
+}
+
+/// HTTP 429 around a RATE_LIMITED reply, with `Retry-After` where the error hints when to come back.
+fn too_many_requests(error: &AapError) -> HttpOverride {
+    let seconds = error.details.iter().find_map(|(name, detail)| match (*name, detail) {
+        ("retry_after_ms", Detail::Integer(ms)) => Some(u64::try_from(*ms).unwrap_or(0).div_ceil(1000)),
+        ("retry_after_seconds", Detail::Integer(seconds)) => u64::try_from(*seconds).ok(),
+        _ => None,
+    });
+    let headers = seconds.map(|seconds| ("retry-after", seconds.to_string())).into_iter().collect();
+    HttpOverride { status: Some(429), headers, ..HttpOverride::default() }
+}
+
+/// The client's name, for rules and reports.
+fn client_name(request: &Request<'_>) -> String {
+    match request.head.get(SIM_CLIENT).and_then(|name| name.to_str().ok()) {
+        Some(name) => name.to_owned(),
+        None => format!("{:016x}", client(request)),
+    }
+}
+
+/// The vehicle that a payload asks for.
+fn vin_of(payload: Value<'_>) -> Option<&str> {
+    let objects = [Some(payload), payload.get("filters"), payload.get("vehicle_of_interest")];
+    objects.into_iter().flatten().find_map(|object| object.get("vin")?.as_str())
+}
+
+/// A conversation that the dealer does not know, or no longer. A contextId that is not accepted is refused, never replaced
+/// (A2A 1.0, section 3.4.1).
+fn unknown_context() -> ProtocolError {
+    let mut faults = Faults::default();
+    let text = "names no conversation of this dealer; begin another without it";
+    faults.push("/params/message/contextId".to_owned(), "contextId", text.to_owned());
+    ProtocolError::invalid_params(faults)
 }
 
 /// Who calls: the name it gives itself, else its credential, else its address and program.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,16 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::cli::{
-    self, AdminAddress, Cli, Command, ExportFormat, HealthArgs, InventoryArgs, LogFormat, ServeArgs,
-    StockArgs,
+    self, AdminAddress, Cli, Command, ExportFormat, FaultsCommand, HealthArgs, InventoryArgs, ListFormat,
+    LogFormat, ServeArgs, StockArgs,
 };
 use crate::dealer::DealerSpec;
+use crate::faults::{Plan, catalogue, explain, registry};
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::protocol::HeaderMode;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
-use crate::world::{Blueprint, Stock, World};
+use crate::world::{Blueprint, FaultSpec, Stock, World};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
         Command::Serve(serve) => self::serve(*serve),
         Command::Inventory(inventory) => export(&inventory),
         Command::Card(serve) => card(*serve),
+        Command::Faults(command) => faults(&command),
         Command::Health(health) => self::health(&health),
     }
 }
@@ -117,7 +119,7 @@ fn blueprint(stock: &StockArgs, spec: DealerSpec, threads: usize) -> Result<Blue
             Stock::Given(Arc::new(imported))
         }
     };
-    Ok(Blueprint { spec, profile, stock, day, threads })
+    Ok(Blueprint { spec, profile, stock, day, threads, faults: FaultSpec::default() })
 }
 
 fn export(arguments: &InventoryArgs) -> Result<(), Failed> {
@@ -171,7 +173,39 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         threads,
         limits,
     };
-    Ok((blueprint(&arguments.stock, spec, threads)?, options))
+    let mut blueprint = blueprint(&arguments.stock, spec, threads)?;
+    blueprint.faults = FaultSpec {
+        plan: read_plan(&arguments.faults)?,
+        magic: !arguments.no_magic,
+        headers: !arguments.no_fault_headers,
+    };
+    Ok((blueprint, options))
+}
+
+fn read_plan(files: &[PathBuf]) -> Result<Plan, Failed> {
+    Plan::load(files, registry()).map_err(|error| match error.unreadable() {
+        true => Failed::running(error),
+        false => Failed::input(error),
+    })
+}
+
+fn faults(command: &FaultsCommand) -> Result<(), Failed> {
+    let text = match command {
+        FaultsCommand::List { format: ListFormat::Text } => catalogue::text(),
+        FaultsCommand::List { format: ListFormat::Json } => format!("{:#}", catalogue::json()),
+        FaultsCommand::Check { files } => {
+            let plan = read_plan(files)?;
+            format!("{} rules, nothing wrong with them", plan.rules().len())
+        }
+        FaultsCommand::Explain { what, faults } => match registry::find(what) {
+            Some(effect) => catalogue::entry(effect),
+            None => {
+                let repro = what.parse().map_err(Failed::input)?;
+                explain(&read_plan(faults)?, &repro)
+            }
+        },
+    };
+    until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
 
 fn card(arguments: ServeArgs) -> Result<(), Failed> {

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
+use crate::dealer::clock::Now;
 use crate::dealer::{Dealer, DealerSpec};
+use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Profile, Spec};
 use crate::protocol::card::{CardFacts, agent_card};
 
@@ -34,6 +36,25 @@ pub struct Blueprint {
     pub day: Date,
     /// Threads that generation may use.
     pub threads: usize,
+    /// What may go wrong.
+    pub faults: FaultSpec,
+}
+
+/// What may go wrong, and how it may be asked for.
+#[derive(Debug, Clone)]
+pub struct FaultSpec {
+    /// The plan in force at the start.
+    pub plan: Plan,
+    /// Whether magic values ask for faults.
+    pub magic: bool,
+    /// Whether header fields ask for faults and tell of them.
+    pub headers: bool,
+}
+
+impl Default for FaultSpec {
+    fn default() -> FaultSpec {
+        FaultSpec { plan: Plan::default(), magic: true, headers: true }
+    }
 }
 
 /// The agent card as it is served.
@@ -85,6 +106,8 @@ pub struct World {
     scene: ArcSwap<Scene>,
     /// Counters of the listener; a reset leaves them.
     pub traffic: Traffic,
+    /// What may go wrong.
+    pub faults: FaultDesk,
     /// Leads received since the start, whichever dealer was in force.
     leads_in_all: Arc<AtomicU64>,
 }
@@ -96,10 +119,12 @@ impl World {
     /// When the stock cannot be generated.
     pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, GenerateError> {
         let stock = blueprint.make_stock()?;
+        let FaultSpec { plan, magic, headers } = blueprint.faults.clone();
+        let faults = FaultDesk::new(plan, magic, headers, 0);
         let leads_in_all = Arc::<AtomicU64>::default();
         let scene = set_scene(&blueprint, &base_url, stock, issued, leads_in_all.clone());
         let scene = ArcSwap::from_pointee(scene);
-        Ok(World { blueprint, base_url, scene, traffic: Traffic::default(), leads_in_all })
+        Ok(World { blueprint, base_url, scene, traffic: Traffic::default(), faults, leads_in_all })
     }
 
     /// The dealer in force and its card.
@@ -116,7 +141,7 @@ impl World {
     ///
     /// # Errors
     /// When the stock of another seed cannot be generated; the dealer in force then stays.
-    pub fn reset(&self, seed: Option<u64>, issued: Timestamp) -> Result<u64, GenerateError> {
+    pub fn reset(&self, seed: Option<u64>, now: Now) -> Result<u64, GenerateError> {
         let before = self.scene.load_full();
         let mut blueprint = self.blueprint.clone();
         blueprint.spec.seed = seed.unwrap_or(before.dealer.spec().seed);
@@ -125,7 +150,8 @@ impl World {
         } else {
             blueprint.make_stock()?
         };
-        let scene = set_scene(&blueprint, &self.base_url, stock, issued, self.leads_in_all.clone());
+        let scene = set_scene(&blueprint, &self.base_url, stock, now.business, self.leads_in_all.clone());
+        self.faults.engine.reset(now.traffic_ns);
         self.scene.store(Arc::new(scene));
         Ok(blueprint.spec.seed)
     }

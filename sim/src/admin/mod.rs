@@ -141,7 +141,7 @@ fn reset(world: &World, body: &[u8], now: Now) -> AdminReply {
             Err(error) => return problem(400, &format!("{error}; the body is empty or {{\"seed\": N}}")),
         }
     };
-    match world.reset(seed, now.business) {
+    match world.reset(seed, now) {
         Ok(seed) => json_reply(200, &json!({ "status": "ok", "seed": seed })),
         Err(error) => problem(500, &error.to_string()),
     }

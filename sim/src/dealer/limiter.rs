@@ -78,6 +78,13 @@ impl FromStr for RateLimit {
     }
 }
 
+impl RateLimit {
+    /// A limit of one token per `interval_ns`, `burst` of them at once.
+    pub fn new(interval_ns: u64, burst: u64, key: LimitKey) -> RateLimit {
+        RateLimit { interval_ns: interval_ns.max(1), burst: burst.max(1), key }
+    }
+}
+
 /// The buckets of one limit.
 #[derive(Debug)]
 pub struct Buckets {

@@ -11,6 +11,7 @@ pub mod leads;
 pub mod limiter;
 pub mod skills;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +25,9 @@ use conversation::Conversations;
 use counters::Counters;
 use diary::{Diary, Place};
 use leads::Leads;
-use limiter::{Buckets, RateLimit};
+use limiter::{Buckets, LimitKey, RateLimit};
+
+use crate::faults::effect::Bucket;
 
 /// What a dealer is, beside its stock and its profile.
 #[derive(Debug, Clone)]
@@ -59,6 +62,9 @@ impl Default for DealerSpec {
     }
 }
 
+/// Kinds of bucket that faults may describe at once.
+const MAX_FAULT_BUCKETS: usize = 1000;
+
 /// What must change together: leads and the diary they book in.
 #[derive(Debug)]
 pub struct Desk {
@@ -81,6 +87,7 @@ pub struct Dealer {
     attempts: Attempts,
     counters: Counters,
     leads_in_all: Arc<AtomicU64>,
+    fault_buckets: Mutex<HashMap<Bucket, Buckets>>,
 }
 
 impl Dealer {
@@ -101,6 +108,7 @@ impl Dealer {
             attempts: Attempts::default(),
             counters: Counters::default(),
             leads_in_all,
+            fault_buckets: Mutex::default(),
             spec,
             profile,
             inventory,
@@ -150,6 +158,20 @@ impl Dealer {
     /// Counts a lead that was received.
     pub(crate) fn count_lead(&self) {
         self.leads_in_all.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes a token from the bucket that a fault describes.
+    ///
+    /// # Errors
+    /// The nanoseconds after which a token will be there.
+    pub(crate) fn take_fault_token(&self, bucket: Bucket, key: u64, now_ns: u64) -> Result<(), u64> {
+        let mut all = self.fault_buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each rule of a plan describes one; a thousand requests may each describe another.
+        if all.len() >= MAX_FAULT_BUCKETS && !all.contains_key(&bucket) {
+            all.clear();
+        }
+        let limit = RateLimit::new(bucket.interval_ns, bucket.burst, LimitKey::Client);
+        all.entry(bucket).or_insert_with(|| Buckets::new(limit)).take(key, now_ns)
     }
 
     /// Its conversations.

@@ -119,6 +119,11 @@ impl Engine {
         Engine { start, ..engine }
     }
 
+    /// Whether any rule is in force.
+    pub fn has_rules(&self) -> bool {
+        self.has_rules.load(Ordering::Acquire)
+    }
+
     /// What touches a request. The same for the same facts, as far as the rules do not count.
     pub fn decide(&self, seed: u64, facts: &Facts<'_>, now_ns: u64) -> Decision {
         let asked = facts.request_effect.is_some() || facts.magic.is_some();

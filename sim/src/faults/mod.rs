@@ -5,13 +5,18 @@
 //! touches a request; `engine` holds the rules in force; `repro` names a fault so that it can be had again.
 
 pub mod call;
+pub mod carried;
+pub mod catalogue;
 pub mod counters;
 pub mod decide;
+pub mod desk;
 pub mod draw;
 pub mod effect;
+pub mod effects;
 pub mod engine;
 pub mod magic;
 pub mod plan;
+pub mod registry;
 pub mod repro;
 pub mod script;
 pub mod sequence;
@@ -19,10 +24,13 @@ mod syntax;
 pub mod when;
 
 pub use call::{Action, Registry};
+pub use carried::Carried;
 pub use decide::{Applied, Decision, Facts, MagicHit, Trigger};
+pub use desk::FaultDesk;
 pub use draw::Draw;
 pub use effect::{Apply, Args, Effect, EffectInfo, Slot};
 pub use engine::{EditError, Engine};
 pub use plan::{Plan, Rule};
+pub use registry::registry;
 pub use repro::{Repro, explain};
 pub use script::{Script, Step};

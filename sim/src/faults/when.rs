@@ -198,7 +198,9 @@ impl Reach {
         match apply {
             Apply::RefineCard(_) => Reach { calls: false, discovery: true },
             Apply::Refuse(_) | Apply::Behave(_) | Apply::Refine(_) => Reach { calls: true, discovery: false },
-            Apply::Http(_) | Apply::Deliver(_) | Apply::Delay(_) => Reach { calls: true, discovery: true },
+            Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Accept(_) | Apply::Delay(_) => {
+                Reach { calls: true, discovery: true }
+            }
         }
     }
 

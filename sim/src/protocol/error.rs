@@ -233,6 +233,11 @@ impl ProtocolError {
         ProtocolError { faults, ..error }
     }
 
+    /// -32602: the request asks for a fault that there is none of.
+    pub fn bad_fault_header(why: &str) -> ProtocolError {
+        ProtocolError::plain(code::INVALID_PARAMS, format!("Invalid parameters: {why}"))
+    }
+
     /// -32001: with no tasks, no `taskId` names one.
     pub fn task_not_found(task_id: &str) -> ProtocolError {
         ProtocolError::a2a(

@@ -117,18 +117,19 @@ pub(super) fn serve_dealer(
             };
             let Some(accepted) = accepted else { break };
             let (shared, phase) = (shared.clone(), phase.clone());
-            let front = Front::new(shared.clone(), scratch.clone(), accepted.peer, accepted.number);
+            let scratch = scratch.clone();
             let http = http.clone();
             running.spawn_local(async move {
                 let _open = Counted(&shared.world.traffic.open);
                 // Replies are whole; waiting for more to send would only add delay.
                 _ = accepted.stream.set_nodelay(true);
                 let Ok(stream) = tokio::net::TcpStream::from_std(accepted.stream) else { return };
-                let service = service_fn(|request| {
+                let wire = Wire::new(stream);
+                let front = Front::new(shared.clone(), scratch, wire.clone(), accepted.peer, accepted.number);
+                let service = service_fn(move |request| {
                     let front = front.clone();
                     async move { Ok::<_, Infallible>(front.answer(request).await) }
                 });
-                let wire = Wire::new(stream);
                 if let Err(error) = drive(http.serve_connection(wire.clone(), service), phase).await {
                     wire.end_after(&error).await;
                 }

@@ -12,6 +12,7 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use crate::faults::script::edit_head;
 use crate::faults::{Script, Step};
 
 /// A script under way.
@@ -22,9 +23,12 @@ pub(super) struct Playback {
     sent: usize,
     /// Where the step under way stops sending.
     until: Option<usize>,
+    /// Bytes beside the reply that the step under way sends, and how many of them are sent.
+    beside: Option<(Vec<u8>, usize)>,
+    /// Whether the reply is lost: the script is played over no bytes.
+    lost: bool,
+    taken: bool,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Bytes that went out, of the reply or beside it.
-    pub(super) written: u64,
 }
 
 /// How a script leaves its connection.
@@ -39,25 +43,30 @@ pub(super) enum Ended {
 }
 
 impl Playback {
-    pub(super) fn new(script: Script) -> Playback {
+    pub(super) fn new(script: Script, lost: bool) -> Playback {
         Playback {
             steps: script.steps.into(),
             reply: Vec::new(),
             sent: 0,
             until: None,
+            beside: None,
+            lost,
+            taken: false,
             sleep: None,
-            written: 0,
         }
     }
 
     /// Takes bytes from hyper.
     pub(super) fn take(&mut self, bytes: &[u8]) {
-        self.reply.extend_from_slice(bytes);
+        self.taken = true;
+        if !self.lost {
+            self.reply.extend_from_slice(bytes);
+        }
     }
 
     /// Whether hyper has written anything yet.
     pub(super) fn has_reply(&self) -> bool {
-        !self.reply.is_empty()
+        self.taken
     }
 
     /// Goes on with the script.
@@ -72,8 +81,12 @@ impl Playback {
                 self.sleep = None;
             }
             if let Some(until) = self.until {
-                ready!(self.poll_send(until, stream, cx))?;
+                ready!(poll_send(&self.reply[..until], &mut self.sent, stream, cx))?;
                 self.until = None;
+            }
+            if let Some((bytes, sent)) = &mut self.beside {
+                ready!(poll_send(bytes, sent, stream, cx))?;
+                self.beside = None;
             }
             // A script that says nothing of the rest leaves it to HTTP.
             let Some(step) = self.steps.pop_front() else {
@@ -95,6 +108,17 @@ impl Playback {
                         self.steps.push_front(step);
                         self.steps.push_front(Step::Wait(every));
                     }
+                }
+                Step::Head { without, with } => {
+                    let rest = &self.reply[self.sent..];
+                    let length = memchr::memmem::find(rest, b"\r\n\r\n").map_or(0, |at| at + 4);
+                    self.beside = Some((edit_head(&rest[..length], without, with), 0));
+                    self.sent += length;
+                }
+                Step::WriteRaw(bytes) => self.beside = Some((bytes.to_vec(), 0)),
+                Step::Skip(bytes) => {
+                    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                    self.sent = self.sent.saturating_add(bytes).min(self.reply.len());
                 }
                 Step::Wait(time) => self.sleep = Some(Box::pin(tokio::time::sleep(time))),
                 Step::Silence => {
@@ -119,23 +143,22 @@ impl Playback {
             }
         }
     }
+}
 
-    fn poll_send(
-        &mut self,
-        until: usize,
-        stream: &mut TokioIo<TcpStream>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        while self.sent < until {
-            let sent = ready!(Pin::new(&mut *stream).poll_write(cx, &self.reply[self.sent..until]))?;
-            if sent == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.sent += sent;
-            self.written += sent as u64;
+/// Sends the bytes behind the first `sent`.
+fn poll_send(
+    bytes: &[u8],
+    sent: &mut usize,
+    stream: &mut TokioIo<TcpStream>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    while *sent < bytes.len() {
+        match ready!(Pin::new(&mut *stream).poll_write(cx, &bytes[*sent..]))? {
+            0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            more => *sent += more,
         }
-        Poll::Ready(Ok(()))
     }
+    Poll::Ready(Ok(()))
 }
 
 /// Waits until the peer closes its side, passing over what it still sends.

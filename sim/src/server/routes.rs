@@ -16,8 +16,11 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::Shared;
 use super::connection::Counted;
+use super::wire::Wire;
 use crate::admin::{self, AdminRequest};
 use crate::dispatch::{self, Scratch, dispatch};
+use crate::faults::Carried;
+use crate::faults::effect::HttpOverride;
 use crate::protocol::card;
 use crate::stable::mix;
 use crate::world::Card;
@@ -28,6 +31,7 @@ const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+const FAULT_APPLIED: HeaderName = HeaderName::from_static("x-sim-fault-applied");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Bytes of an admin body.
 const MAX_ADMIN_BODY: usize = 64 << 10;
@@ -132,6 +136,7 @@ pub(super) struct Front(Rc<FrontParts>);
 struct FrontParts {
     shared: Arc<Shared>,
     scratch: Rc<RefCell<Scratch>>,
+    wire: Wire,
     peer: IpAddr,
     /// A number of this connection's own, from which its requests' numbers follow.
     nonce: Cell<u64>,
@@ -141,12 +146,13 @@ impl Front {
     pub(super) fn new(
         shared: Arc<Shared>,
         scratch: Rc<RefCell<Scratch>>,
+        wire: Wire,
         peer: IpAddr,
         number: u64,
     ) -> Front {
         // Each connection has 2^32 numbers to itself.
         let nonce = Cell::new(shared.process.wrapping_add(number << 32));
-        Front(Rc::new(FrontParts { shared, scratch, peer, nonce }))
+        Front(Rc::new(FrontParts { shared, scratch, wire, peer, nonce }))
     }
 
     pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
@@ -177,7 +183,7 @@ impl Front {
             }
             "/a2a" | "/a2a/" => not_allowed("POST"),
             card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
-            card::PATH => serve_card(&self.0.shared.world.scene().card, &head.headers),
+            card::PATH => self.card(&head.headers).await,
             "/llms.txt" | "/" => plain(StatusCode::OK, self.introduction()),
             _ => plain(StatusCode::NOT_FOUND, "no such resource; the JSON-RPC endpoint is /a2a"),
         };
@@ -201,8 +207,59 @@ impl Front {
         )
     }
 
+    async fn card(&self, head: &HeaderMap) -> Reply {
+        let FrontParts { shared, peer, .. } = &*self.0;
+        let scene = shared.world.scene();
+        let call = self.to_dispatch(head, b"", 0, *peer);
+        let mut body = scene.card.body.clone();
+        let carried = dispatch::touch_card(&scene.dealer, &call, card::PATH, shared.clocks.now(), &mut body);
+        match carried {
+            None => serve_card(&scene.card, head),
+            // A card that a fault has touched is sent whole: a cache must not hide it.
+            Some(carried) => {
+                let mut answer = serve_card(&scene.card, &HeaderMap::new());
+                *answer.body_mut() = Full::new(body.into());
+                self.carry_out(*carried, answer).await
+            }
+        }
+    }
+
+    fn to_dispatch<'a>(
+        &'a self,
+        head: &'a HeaderMap,
+        body: &'a [u8],
+        nonce: u64,
+        peer: IpAddr,
+    ) -> dispatch::Request<'a> {
+        let world = &self.0.shared.world;
+        let in_flight = world.traffic.in_flight.load(Ordering::Relaxed);
+        dispatch::Request { peer, head, body, nonce, faults: Some(&world.faults), in_flight }
+    }
+
+    /// Does what faults want beyond the body: waits, changes the HTTP around it, and has it delivered their way.
+    async fn carry_out(&self, carried: Carried, mut reply: Reply) -> Reply {
+        let FrontParts { shared, wire, .. } = &*self.0;
+        if !carried.delay.is_zero() {
+            tokio::time::sleep(carried.delay).await;
+        }
+        if let Some(http) = carried.http {
+            reply = override_http(reply, http);
+        }
+        if shared.world.faults.headers {
+            for told in &carried.told {
+                if let Ok(value) = HeaderValue::from_str(told) {
+                    reply.headers_mut().append(FAULT_APPLIED, value);
+                }
+            }
+        }
+        if let Some(script) = carried.script {
+            wire.play(script, carried.lost);
+        }
+        reply
+    }
+
     async fn call(&self, head: &HeaderMap, body: Incoming) -> Reply {
-        let FrontParts { shared, scratch, peer, nonce } = &*self.0;
+        let FrontParts { shared, scratch, peer, nonce, .. } = &*self.0;
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
             Ok(body) => body,
@@ -212,28 +269,53 @@ impl Front {
         let nonce = mix(nonce.get());
         let now = shared.clocks.now();
         let scene = shared.world.scene();
-        let call = dispatch::Request { peer: *peer, head, body: &body, nonce };
+        let call = self.to_dispatch(head, &body, nonce, *peer);
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
         let said = catch_unwind(AssertUnwindSafe(|| {
             dispatch(&scene.dealer, &mut scratch.borrow_mut(), &call, now, &mut out)
         }));
-        let activated = match said {
-            Ok(said) => said.activated,
+        let said = match said {
+            Ok(said) => said,
             Err(_) => {
                 shared.world.traffic.panics.fetch_add(1, Ordering::Relaxed);
                 tracing::error!("a handler panicked; the call was answered with INTERNAL_ERROR");
                 out.clear();
                 dispatch::internal_error(&scene.dealer, &call, now, &mut out);
-                None
+                dispatch::Reply::default()
             }
         };
         let mut reply = reply(StatusCode::OK, JSON, out);
-        if let Some(uri) = activated {
+        if let Some(uri) = said.activated {
             reply.headers_mut().insert(A2A_EXTENSIONS, HeaderValue::from_static(uri));
         }
-        reply
+        drop(scene);
+        match said.carried {
+            None => reply,
+            Some(carried) => self.carry_out(*carried, reply).await,
+        }
     }
+}
+
+/// Puts an HTTP reply of a fault's own around, or in place of, the usual one.
+fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
+    if let Some(status) = http.status.and_then(|status| StatusCode::from_u16(status).ok()) {
+        *reply.status_mut() = status;
+    }
+    if let Some(body) = http.body {
+        *reply.body_mut() = Full::new(body.into());
+    }
+    for (name, value) in http.headers {
+        let name = HeaderName::from_static(name);
+        match HeaderValue::try_from(value) {
+            Ok(value) if !value.is_empty() => _ = reply.headers_mut().insert(name, value),
+            _ => _ = reply.headers_mut().remove(name),
+        }
+    }
+    if http.close {
+        reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    reply
 }
 
 /// Whether the body is said to be JSON; an absent type is taken for it.

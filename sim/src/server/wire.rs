@@ -57,9 +57,9 @@ impl Wire {
         }))
     }
 
-    /// Has the next reply delivered by a script.
-    pub(super) fn play(&self, script: Script) {
-        *self.0.playback.borrow_mut() = Some(Playback::new(script));
+    /// Has the next reply delivered by a script, or lost and the script played over no bytes.
+    pub(super) fn play(&self, script: Script, lost: bool) {
+        *self.0.playback.borrow_mut() = Some(Playback::new(script, lost));
     }
 
     /// Goes on with the script, if there is one; an error ends the connection.

@@ -10,6 +10,7 @@ use crate::dealer::clock::{instant, to_rfc3339};
 use crate::dealer::diary::{Answer, Diary, Kind, Wish};
 use crate::dealer::leads::{Digest, Lead, Receipt, Standing};
 use crate::dealer::{Dealer, Desk};
+use crate::faults::effect::Behaviour;
 use crate::inventory::Column;
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
@@ -35,7 +36,11 @@ pub(super) fn handle(
     let equivalence = equivalence(payload);
 
     let mut desk = dealer.desk();
-    match desk.leads.standing(key, &identity, &equivalence, now) {
+    let standing = match call.behaviour {
+        Some(Behaviour::ForgetIdempotency) => Standing::New,
+        _ => desk.leads.standing(key, &identity, &equivalence, now),
+    };
+    match standing {
         Standing::New => {}
         Standing::Repeated(receipt) => {
             out.extend_from_slice(receipt.response.get().as_bytes());
@@ -50,7 +55,7 @@ pub(super) fn handle(
             return Err(AapError::new(AapCode::IdempotencyConflict, text));
         }
     }
-    let rooftop = check_interest(dealer, payload)?;
+    let rooftop = check_interest(dealer, payload, call.behaviour)?;
     let lead_id = call.ids.make("lead_");
     let from = out.len();
     book_and_write(&mut desk, dealer, payload, rooftop, lead_id.as_str(), call, out)?;
@@ -99,7 +104,7 @@ fn check_consent(payload: Value<'_>, now: Timestamp) -> Result<(), AapError> {
     let mut faults = Faults::default();
     let mut fault =
         |name: &str, error: &str| faults.push(format!("/consent/{name}"), "consent", error.to_owned());
-    if granted_at.is_some_and(|granted_at| granted_at > now + CLOCK_SKEW) {
+    if granted_at.is_some_and(|granted_at| granted_at > now.checked_add(CLOCK_SKEW).unwrap_or(now)) {
         fault("granted_at", "is in the future");
     }
     if expires_at.is_some_and(|expires_at| expires_at <= now) {
@@ -147,7 +152,11 @@ fn check_channels(customer: Option<Value<'_>>, consent: Value<'_>) -> Result<(),
 }
 
 /// Looks up the vehicle of interest, when it is identified; its rooftop will hold the appointment.
-fn check_interest(dealer: &Dealer, payload: Value<'_>) -> Result<Option<String>, AapError> {
+fn check_interest(
+    dealer: &Dealer,
+    payload: Value<'_>,
+    behaviour: Option<Behaviour>,
+) -> Result<Option<String>, AapError> {
     let interest = payload.get("vehicle_of_interest");
     let wants_test_drive = payload
         .get("appointment")
@@ -171,7 +180,7 @@ fn check_interest(dealer: &Dealer, payload: Value<'_>) -> Result<Option<String>,
     if !identified {
         return Ok(None);
     }
-    let row = vehicle::listed(dealer, interest)?;
+    let row = vehicle::listed(dealer, interest, behaviour)?;
     let rooftop = dealer.inventory().text(row, Column::Rooftop);
     Ok(Some(rooftop.to_owned()).filter(|name| !name.is_empty()))
 }
@@ -189,7 +198,10 @@ fn book_and_write(
     let now = call.now.business;
     let by_name = rooftop.and_then(|name| desk.diary.places().iter().position(|place| place.name == name));
     let wish = payload.get("appointment").map(|appointment| read_wish(&desk.diary, appointment, by_name));
-    let answer = wish.map(|wish| desk.diary.answer(wish, now));
+    let answer = wish.map(|wish| match call.behaviour {
+        Some(Behaviour::Appointment(status)) => forced(status, &desk.diary, wish, now),
+        _ => desk.diary.answer(wish, now),
+    });
     if answer == Some(Answer::Unavailable) {
         let text = "the time cannot be had, and there is no other in the week after it";
         return Err(AapError::new(AapCode::AppointmentTimeUnavailable, text));
@@ -197,7 +209,8 @@ fn book_and_write(
     open(out, Skill::LeadSubmit);
     out.push(b'{');
     write::member(out, true, "lead_id", lead_id);
-    write::member(out, false, "status", "received");
+    let duplicate = call.behaviour == Some(Behaviour::LeadIsDuplicate);
+    write::member(out, false, "status", if duplicate { "duplicate" } else { "received" });
     if let (Some(wish), Some(answer)) = (wish, &answer) {
         if let Answer::Confirmed(at) = answer {
             desk.diary.book(wish, *at, now);
@@ -215,6 +228,21 @@ fn book_and_write(
     write::member(out, false, "message", note(answer.as_ref(), name).as_str());
     out.push(b'}');
     Ok(())
+}
+
+/// The answer that a fault wants, as far as the wish lets it: without a time there is none to confirm.
+fn forced(status: &str, diary: &Diary, wish: Wish, now: Timestamp) -> Answer {
+    let a_day_after = |at: Timestamp| at.checked_add(SignedDuration::from_hours(24)).unwrap_or(at);
+    let at = wish.at.unwrap_or_else(|| a_day_after(now));
+    match status {
+        "confirmed" => Answer::Confirmed(at),
+        "proposed" => match diary.answer(Wish { at: Some(at), ..wish }, now) {
+            proposed @ Answer::Proposed(_) => proposed,
+            _ => Answer::Proposed(vec![a_day_after(at)]),
+        },
+        "rejected" => Answer::Rejected,
+        _ => Answer::Requested,
+    }
 }
 
 fn read_wish(diary: &Diary, appointment: Value<'_>, rooftop: Option<usize>) -> Wish {

@@ -11,6 +11,7 @@ pub use search::FAULT_INJECTION;
 use super::Dealer;
 use super::clock::Now;
 use super::ids::Ids;
+use crate::faults::effect::Behaviour;
 use crate::inventory::{Query, Scratch};
 use crate::protocol::Skill;
 use crate::protocol::error::AapError;
@@ -25,6 +26,8 @@ pub struct Call<'a> {
     pub context_id: &'a str,
     /// Identifiers for what the skill makes.
     pub ids: &'a mut Ids,
+    /// How a fault has the dealer behave.
+    pub behaviour: Option<Behaviour>,
 }
 
 /// Buffers that serve one call after the other.
@@ -50,8 +53,8 @@ impl Dealer {
         match skill {
             Skill::DealerInformation => information::handle(self, out),
             Skill::InventoryFacets => search::facets(self, payload, work, out),
-            Skill::InventorySearch => search::search(self, payload, work, out),
-            Skill::InventoryVehicle => vehicle::handle(self, payload, out),
+            Skill::InventorySearch => search::search(self, payload, call.behaviour, work, out),
+            Skill::InventoryVehicle => vehicle::handle(self, payload, call.behaviour, out),
             Skill::LeadSubmit => lead::handle(self, payload, call, out),
         }
     }

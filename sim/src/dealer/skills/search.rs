@@ -2,6 +2,7 @@
 
 use super::{Work, open};
 use crate::dealer::Dealer;
+use crate::faults::effect::Behaviour;
 use crate::inventory::{Column, Inventory, Number, Query, SortField, SortOrder};
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError};
@@ -90,6 +91,7 @@ fn read_filters(inventory: &Inventory, payload: Value<'_>, query: &mut Query) ->
 pub(super) fn search(
     dealer: &Dealer,
     payload: Value<'_>,
+    behaviour: Option<Behaviour>,
     work: &mut Work,
     out: &mut Vec<u8>,
 ) -> Result<(), AapError> {
@@ -107,7 +109,12 @@ pub(super) fn search(
     // A request for more than a page holds is valid; the page holds what it can, and says so.
     let limit = paging("limit").map_or(DEFAULT_LIMIT, |limit| limit.min(u64::from(u32::MAX)) as u32);
     let limit = limit.min(dealer.page_cap());
-    query.page(skip, limit);
+    // A fault may have the stock move between two pages; the first page is where it was.
+    let from = match behaviour {
+        Some(Behaviour::ShiftPages(by)) if skip > 0 => skip.saturating_add_signed(by),
+        _ => skip,
+    };
+    query.page(from, limit);
     if let Some(sort) = payload.get("sort") {
         let field = sort.get("field").and_then(Value::as_str).and_then(SortField::from_member);
         let descending = sort.get("order").and_then(Value::as_str) == Some("desc");

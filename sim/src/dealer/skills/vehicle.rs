@@ -2,13 +2,19 @@
 
 use super::open;
 use crate::dealer::Dealer;
+use crate::faults::effect::Behaviour;
 use crate::inventory::Lookup;
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
 use crate::protocol::json::Value;
 
-pub(super) fn handle(dealer: &Dealer, payload: Value<'_>, out: &mut Vec<u8>) -> Result<(), AapError> {
-    let row = listed(dealer, payload)?;
+pub(super) fn handle(
+    dealer: &Dealer,
+    payload: Value<'_>,
+    behaviour: Option<Behaviour>,
+    out: &mut Vec<u8>,
+) -> Result<(), AapError> {
+    let row = listed(dealer, payload, behaviour)?;
     open(out, Skill::InventoryVehicle);
     dealer.inventory().detail(row, out);
     out.push(b'}');
@@ -16,7 +22,11 @@ pub(super) fn handle(dealer: &Dealer, payload: Value<'_>, out: &mut Vec<u8>) -> 
 }
 
 /// The row of the listing that an object's `vin`, `stock` and `vehicle_id` name, the most specific first.
-pub(super) fn listed(dealer: &Dealer, object: Value<'_>) -> Result<u32, AapError> {
+pub(super) fn listed(
+    dealer: &Dealer,
+    object: Value<'_>,
+    behaviour: Option<Behaviour>,
+) -> Result<u32, AapError> {
     let text = |name| object.get(name).and_then(Value::as_str);
     let (vin, stock, vehicle_id) = (text("vin"), text("stock"), text("vehicle_id"));
     let named = || {
@@ -26,8 +36,8 @@ pub(super) fn listed(dealer: &Dealer, object: Value<'_>) -> Result<u32, AapError
             .unwrap_or_default()
     };
     match dealer.inventory().find(vin, stock, vehicle_id) {
-        Lookup::Listed(row) => Ok(row),
-        Lookup::Sold(_) => {
+        Lookup::Listed(row) if behaviour != Some(Behaviour::SoldUnderYou) => Ok(row),
+        Lookup::Listed(_) | Lookup::Sold(_) => {
             let (name, value) = named();
             let text =
                 format!("the vehicle with {name} {value:?} is no longer available; search for another");

@@ -1,0 +1,53 @@
+//! What faults do beyond a reply's body, for the rim to carry out.
+
+use std::time::Duration;
+
+use super::decide::Decision;
+use super::effect::{Apply, DelayFacts, HttpOverride};
+use super::script::Script;
+
+/// What is left to do once the body is written.
+#[derive(Debug, Default)]
+pub struct Carried {
+    /// Another HTTP reply than the usual one.
+    pub http: Option<HttpOverride>,
+    /// How the bytes go.
+    pub script: Option<Script>,
+    /// Whether the script is played over no bytes: the reply is lost.
+    pub lost: bool,
+    /// How long to wait first.
+    pub delay: Duration,
+    /// The values of `X-Sim-Fault-Applied`, one for each effect.
+    pub told: Vec<String>,
+}
+
+impl Carried {
+    /// Adds the delivery and the delays of a decision, and what is told of all its effects.
+    pub fn add_delivery(&mut self, decision: &Decision, in_flight: u64) {
+        if let Some(delivery) = &decision.delivery {
+            let (args, mut draw) = (&delivery.effect.args, delivery.draw.clone());
+            match delivery.effect.info.apply {
+                Apply::Deliver(deliver) => self.script = Some(deliver(args, &mut draw)),
+                Apply::Lose(lose) | Apply::Accept(lose) => {
+                    self.script = Some(lose(args, &mut draw));
+                    self.lost = true;
+                }
+                _ => {}
+            }
+        }
+        for delay in &decision.delays {
+            if let Apply::Delay(wait) = delay.effect.info.apply {
+                let facts = DelayFacts { in_flight, age_ns: delay.age_ns };
+                self.delay =
+                    self.delay.saturating_add(wait(&delay.effect.args, &mut delay.draw.clone(), facts));
+            }
+        }
+        self.told.extend(decision.applied().map(super::decide::Applied::header_value));
+    }
+
+    /// Whether the skill must not run, since the request never reached the dealer.
+    pub fn is_lost(decision: &Decision) -> bool {
+        let apply = decision.delivery.as_ref().map(|delivery| delivery.effect.info.apply);
+        matches!(apply, Some(Apply::Lose(_) | Apply::Accept(_)))
+    }
+}

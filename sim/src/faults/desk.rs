@@ -1,0 +1,64 @@
+//! What a dealer's calls are held against: the rules in force, and which ways of asking for a fault are open.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::call::parse_effects;
+use super::decide::{Decision, Facts, MagicHit};
+use super::engine::Engine;
+use super::magic::{self, MagicText};
+use super::plan::Plan;
+use super::registry::registry;
+use crate::protocol::Skill;
+use crate::protocol::json::Value;
+
+/// The rules in force, and the ways of asking that are open.
+#[derive(Debug)]
+pub struct FaultDesk {
+    /// The rules.
+    pub engine: Engine,
+    /// Whether magic values ask for faults.
+    pub magic: bool,
+    /// Whether `X-Sim-Fault` asks for faults, and `X-Sim-Fault-Applied` tells of them.
+    pub headers: bool,
+}
+
+impl FaultDesk {
+    /// A desk with this plan in force from `now_ns` of the traffic clock on.
+    pub fn new(plan: Plan, magic: bool, headers: bool, now_ns: u64) -> FaultDesk {
+        FaultDesk { engine: Engine::new(plan, registry(), now_ns), magic, headers }
+    }
+
+    /// Whether a payload, or a request's own header, or a rule may touch a call; where not, nothing need be worked out.
+    pub fn may_touch(&self, asked: bool) -> bool {
+        asked || self.engine.has_rules()
+    }
+
+    /// The magic value of a payload, if magic is on and there is one.
+    pub fn magic_in<'a>(&self, skill: Skill, payload: Value<'a>) -> Option<MagicText<'a>> {
+        if !self.magic {
+            return None;
+        }
+        magic::find(skill, payload, |number| registry().get(number).map(|effect| effect.name))
+    }
+
+    /// What touches a request. A magic value that names no effect is an ordinary value.
+    pub fn decide(
+        &self,
+        seed: u64,
+        facts: Facts<'_>,
+        magic: Option<&MagicText<'_>>,
+        now_ns: u64,
+    ) -> Decision {
+        let hit = magic.and_then(|text| {
+            // Magic values were written with hyphens before there were effects.
+            let effect: Cow<'_, str> = match text.effect.contains('-') && !text.effect.contains('(') {
+                true => text.effect.replace('-', "_").into(),
+                false => Cow::Borrowed(&text.effect),
+            };
+            let effects = parse_effects("a magic value", &effect, registry()).ok()?;
+            Some(MagicHit { value: Arc::from(text.value), effect: effects.into_iter().next()? })
+        });
+        self.engine.decide(seed, &Facts { magic: hit.as_ref(), ..facts }, now_ns)
+    }
+}
