@@ -21,6 +21,11 @@ pub(super) fn write(world: &World) -> String {
         _ = writeln!(out, "dealer_sim_calls_total{{skill=\"{skill}\",outcome=\"{outcome}\"}} {count}");
     }
 
+    family(&mut out, "dealer_sim_faults", "counter", "Faults that happened, by rule.");
+    for (rule, count) in world.faults.engine.fired() {
+        _ = writeln!(out, "dealer_sim_faults_total{{rule=\"{rule}\"}} {count}");
+    }
+
     let traffic = &world.traffic;
     let counters = [
         ("dealer_sim_http_requests", "HTTP requests answered.", &traffic.requests),

@@ -1,6 +1,7 @@
 //! Run-time control, as handlers that the server mounts on a listener of its own. They read and change values; the
 //! sockets are the server's.
 
+mod faults;
 mod metrics;
 
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ pub struct AdminRequest<'a> {
     pub path: &'a str,
     /// The query, without its question mark.
     pub query: &'a str,
+    /// `If-Match`, for those that edit.
+    pub if_match: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
 }
@@ -34,6 +37,8 @@ pub struct AdminReply {
     pub content_type: &'static str,
     /// The methods that would have been allowed, for a 405.
     pub allow: Option<&'static str>,
+    /// The entity tag of what is in force now.
+    pub etag: Option<String>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -43,7 +48,7 @@ const JSON: &str = "application/json";
 fn json_reply(status: u16, value: &Value) -> AdminReply {
     let mut body = value.to_string().into_bytes();
     body.push(b'\n');
-    AdminReply { status, content_type: JSON, allow: None, body }
+    AdminReply { status, content_type: JSON, allow: None, etag: None, body }
 }
 
 fn problem(status: u16, text: &str) -> AdminReply {
@@ -52,6 +57,9 @@ fn problem(status: u16, text: &str) -> AdminReply {
 
 /// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun.
 pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
+    if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
+        return faults::handle(&world.faults, request, now);
+    }
     let is_read = matches!(request.method, "GET" | "HEAD");
     let is_reset = request.path == "/reset";
     if is_reset && request.method != "POST" {
@@ -89,6 +97,7 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
             status: 200,
             content_type: "application/openmetrics-text; version=1.0.0; charset=utf-8",
             allow: None,
+            etag: None,
             body: metrics::write(world).into_bytes(),
         },
         "/" => json_reply(200, &json!({ "resources": RESOURCES, "dealer": world.base_url() })),
@@ -99,7 +108,7 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
     }
 }
 
-const RESOURCES: [&str; 8] = [
+const RESOURCES: [&str; 12] = [
     "/livez",
     "/readyz",
     "/fixtures",
@@ -108,6 +117,10 @@ const RESOURCES: [&str; 8] = [
     "/vehicles/<vin>",
     "/reset (POST)",
     "/metrics",
+    "/faults (GET, PUT, DELETE)",
+    "/faults/rules (POST; PATCH and DELETE below it)",
+    "/faults/catalogue",
+    "/magic",
 ];
 
 fn limit(query: &str) -> usize {
@@ -127,7 +140,7 @@ fn vehicle(world: &World, vin: &str) -> AdminReply {
             let mut body = Vec::new();
             inventory.detail(row, &mut body);
             body.push(b'\n');
-            AdminReply { status: 200, content_type: JSON, allow: None, body }
+            AdminReply { status: 200, content_type: JSON, allow: None, etag: None, body }
         }
     }
 }

@@ -34,7 +34,7 @@ const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const FAULT_APPLIED: HeaderName = HeaderName::from_static("x-sim-fault-applied");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Bytes of an admin body.
-const MAX_ADMIN_BODY: usize = 64 << 10;
+const MAX_ADMIN_BODY: usize = 256 << 10;
 /// Bytes of a refused body that are still read, and for how long.
 const MAX_DISCARDED: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);
@@ -385,6 +385,7 @@ impl Admin {
             method: head.method.as_str(),
             path: head.uri.path(),
             query: head.uri.query().unwrap_or_default(),
+            if_match: head.headers.get(header::IF_MATCH).and_then(|tags| tags.to_str().ok()),
             body: &body,
         };
         let ready = shared.ready.load(Ordering::Relaxed);
@@ -394,6 +395,9 @@ impl Admin {
         let headers = reply.headers_mut();
         headers.insert(header::SERVER, SERVER);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
+            headers.insert(header::ETAG, etag);
+        }
         if let Some(allow) = answer.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
         }

@@ -5,14 +5,14 @@ use crate::dealer::Dealer;
 use crate::faults::effect::Behaviour;
 use crate::inventory::{Column, Inventory, Number, Query, SortField, SortOrder};
 use crate::protocol::Skill;
-use crate::protocol::error::{AapCode, AapError};
+use crate::protocol::error::AapError;
 use crate::protocol::json::Value;
 use crate::protocol::write;
 
 /// Listings on a page unless the request says.
 const DEFAULT_LIMIT: u32 = 20;
-/// A search for this text makes the handler fail: the one way to see `INTERNAL_ERROR` without a fault plan.
-pub const FAULT_INJECTION: &str = "sim:internal-error";
+/// A search for this text makes the handler fail, as a magic value.
+pub const FAULT_INJECTION: &str = "sim:internal_error";
 
 /// A filter whose values are alternatives of one text member.
 const TEXT_FILTERS: [(&str, Column); 13] = [
@@ -73,19 +73,12 @@ fn add_filter(inventory: &Inventory, query: &mut Query, name: &str, value: Value
 }
 
 /// Fills the query with a request's filters.
-fn read_filters(inventory: &Inventory, payload: Value<'_>, query: &mut Query) -> Result<(), AapError> {
+fn read_filters(inventory: &Inventory, payload: Value<'_>, query: &mut Query) {
     query.clear();
-    let Some(filters) = payload.get("filters") else { return Ok(()) };
-    for (name, value) in filters.members() {
-        if name == "query" && value.as_str() == Some(FAULT_INJECTION) {
-            return Err(AapError::new(
-                AapCode::InternalError,
-                "the handler failed, as the search text asked for",
-            ));
-        }
+    let filters = payload.get("filters");
+    for (name, value) in filters.into_iter().flat_map(Value::members) {
         add_filter(inventory, query, name, value);
     }
-    Ok(())
 }
 
 pub(super) fn search(
@@ -97,7 +90,7 @@ pub(super) fn search(
 ) -> Result<(), AapError> {
     let inventory = dealer.inventory();
     let Work { query, scratch } = work;
-    read_filters(inventory, payload, query)?;
+    read_filters(inventory, payload, query);
     let paging = |name| {
         payload
             .get("pagination")
@@ -149,7 +142,7 @@ pub(super) fn facets(
 ) -> Result<(), AapError> {
     let inventory = dealer.inventory();
     let Work { query, scratch } = work;
-    read_filters(inventory, payload, query)?;
+    read_filters(inventory, payload, query);
     open(out, Skill::InventoryFacets);
     inventory.facets(query, scratch, out);
     out.push(b'}');

@@ -1,0 +1,207 @@
+//! Faults over a real socket: what a client sees of each.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
+
+use dealer_sim::faults::effect::ParamKind;
+use dealer_sim::faults::{Slot, registry};
+use serde_json::{Value, json};
+use support::{Sim, call, connect, http};
+
+fn search() -> Value {
+    call("inventory-search", &json!({ "type": "inventory.search.request", "pagination": { "limit": 3 } }))
+}
+
+/// One call that asks for a fault: everything that came before the connection ended, and how it ended.
+fn ask(url: &str, body: &Value, fault: &str) -> (Vec<u8>, Option<ErrorKind>) {
+    let (mut stream, path) = connect(url);
+    let body = body.to_string();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\nX-Sim-Fault: {fault}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut all = Vec::new();
+    let mut piece = [0; 8192];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return (all, None),
+            Ok(read) => all.extend_from_slice(&piece[..read]),
+            Err(error) => return (all, Some(error.kind())),
+        }
+    }
+}
+
+fn json_of(bytes: &[u8]) -> Value {
+    let at = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    serde_json::from_slice(&bytes[at..]).unwrap()
+}
+
+fn typed_code(reply: &Value) -> String {
+    reply["error"]["data"]
+        .as_array()
+        .and_then(|data| data.iter().find_map(|entry| entry["code"].as_str()))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn every_effect_of_the_catalogue_can_be_had_and_tells_on_itself() {
+    let sim = Sim::start(&[]);
+    let mut tried = 0;
+    for effect in registry() {
+        // What has a parameter without a default needs a value; what waits for the peer to give up is tried elsewhere.
+        let needs = effect.params.iter().any(|param| param.default.is_none());
+        let waits = matches!(effect.name, "silence" | "blackhole" | "half_close" | "accept_silence");
+        let takes_time = effect.params.iter().any(|param| matches!(param.kind, ParamKind::Duration { .. }));
+        if needs || waits || (takes_time && effect.apply.slot() != Slot::Answer) {
+            continue;
+        }
+        let (bytes, ended) = ask(&sim.url(), &search(), effect.name);
+        let text = String::from_utf8_lossy(&bytes);
+        let told = text.to_lowercase().contains(&format!("; {}", effect.name));
+        let broke = bytes.is_empty() || ended.is_some() || effect.apply.slot() == Slot::Delivery;
+        // What rewrites the card does not touch a call.
+        let of_card = effect.family == "discovery";
+        assert!(told || broke || of_card, "{}: {text:.400}", effect.name);
+        tried += 1;
+    }
+    assert!(tried >= 60, "{tried} of {} effects tried", registry().len());
+    assert!(registry().len() >= 80, "{} effects", registry().len());
+    // The dealer is as it was.
+    assert_eq!(http("POST", &sim.url(), &[], &search().to_string()).0, 200);
+}
+
+#[test]
+fn all_twelve_codes_by_header() {
+    let sim = Sim::start(&[]);
+    for code in [
+        "SCHEMA_VALIDATION_FAILED",
+        "MISSING_REQUIRED_FIELD",
+        "INVALID_CONDITION",
+        "UNSUPPORTED_SKILL",
+        "VEHICLE_NOT_FOUND",
+        "VEHICLE_UNAVAILABLE",
+        "CONTACT_CONSENT_REQUIRED",
+        "INVALID_CONSENT",
+        "APPOINTMENT_TIME_UNAVAILABLE",
+        "IDEMPOTENCY_CONFLICT",
+        "RATE_LIMITED",
+        "INTERNAL_ERROR",
+    ] {
+        let (bytes, _) = ask(&sim.url(), &search(), &code.to_lowercase());
+        assert_eq!(typed_code(&json_of(&bytes)), code);
+    }
+}
+
+#[test]
+fn a_magic_value_does_what_the_header_does() {
+    let sim = Sim::start(&[]);
+    let table: Value = serde_json::from_str(&http("GET", &sim.admin("/magic"), &[], "").2).unwrap();
+    let row =
+        table["vins"].as_array().unwrap().iter().find(|row| row["effect"] == "vehicle_unavailable").unwrap();
+    for payload in [
+        json!({ "type": "inventory.vehicle.request", "vin": row["vin"] }),
+        json!({ "type": "inventory.vehicle.request", "stock": "SIM:vehicle_unavailable" }),
+    ] {
+        let (_, head, body) = http("POST", &sim.url(), &[], &call("vehicle-detail", &payload).to_string());
+        assert_eq!(typed_code(&serde_json::from_str(&body).unwrap()), "VEHICLE_UNAVAILABLE", "{head}");
+        assert!(head.contains("x-sim-fault-applied: magic:"), "{head}");
+    }
+    let off = Sim::start(&["--no-magic", "--no-fault-headers"]);
+    let payload = json!({ "type": "inventory.vehicle.request", "stock": "SIM:vehicle_unavailable" });
+    let (_, head, body) = http(
+        "POST",
+        &off.url(),
+        &[("X-Sim-Fault", "internal_error")],
+        &call("vehicle-detail", &payload).to_string(),
+    );
+    assert_eq!(typed_code(&serde_json::from_str(&body).unwrap()), "VEHICLE_NOT_FOUND");
+    assert!(!head.contains("x-sim-fault"), "{head}");
+}
+
+#[test]
+fn a_reset_is_a_reset_and_the_lead_it_hid_is_one_lead() {
+    let sim = Sim::start(&[]);
+    let mut lead = support::lead("Lee");
+    lead["idempotency_key"] = json!("k-1");
+    let body = call("lead-submit", &lead);
+    let (bytes, ended) = ask(&sim.url(), &body, "reset_after_commit");
+    assert_eq!((bytes.as_slice(), ended), (&b""[..], Some(ErrorKind::ConnectionReset)));
+    let leads = || -> Value { serde_json::from_str(&http("GET", &sim.admin("/leads"), &[], "").2).unwrap() };
+    assert_eq!(leads()["received"], 1);
+    assert_eq!(http("POST", &sim.url(), &[], &body.to_string()).0, 200);
+    assert_eq!(leads()["received"], 1);
+    ask(&sim.url(), &body, "idempotency_forgotten");
+    assert_eq!(leads()["received"], 2);
+}
+
+#[test]
+fn time_is_kept() {
+    let sim = Sim::start(&[]);
+    let begun = Instant::now();
+    ask(&sim.url(), &search(), "latency(fixed, mean=200ms)");
+    let took = begun.elapsed();
+    if took < Duration::from_millis(150) {
+        panic!(
+            "{took:?}: {}",
+            String::from_utf8_lossy(&ask(&sim.url(), &search(), "latency(fixed, mean=200ms)").0)
+        );
+    }
+    assert!(took < Duration::from_millis(900), "{took:?}");
+}
+
+#[test]
+fn a_plan_rules_and_the_admin_layer_stands_above_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.yaml");
+    std::fs::write(
+        &plan,
+        "name: test\nrules:\n  - id: sold\n    when: { skill: inventory.search, nth: 2 }\n    effect: vehicle_unavailable\n",
+    )
+    .unwrap();
+    let sim = Sim::start(&["--faults", plan.to_str().unwrap()]);
+    let codes = || -> Vec<String> {
+        (0..4)
+            .map(|_| {
+                typed_code(
+                    &serde_json::from_str(&http("POST", &sim.url(), &[], &search().to_string()).2).unwrap(),
+                )
+            })
+            .collect()
+    };
+    assert_eq!(codes(), ["", "VEHICLE_UNAVAILABLE", "", "VEHICLE_UNAVAILABLE"]);
+    let (status, head, _) = http("GET", &sim.admin("/faults"), &[], "");
+    assert_eq!(status, 200);
+    let etag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
+    let bad = "rules:\n  - id: x\n    effect: no_such_effect\n  - id: y\n    when: { skil: a }\n    effect: internal_error\n";
+    let (status, _, body) = http("PUT", &sim.admin("/faults"), &[], bad);
+    assert_eq!(status, 400);
+    assert!(body.contains("no_such_effect") && body.contains("skil"), "{body}");
+    assert_eq!(codes(), ["", "VEHICLE_UNAVAILABLE", "", "VEHICLE_UNAVAILABLE"]);
+    let rule = "id: all\neffect: internal_error\n";
+    assert_eq!(http("POST", &sim.admin("/faults/rules"), &[], rule).0, 200);
+    assert_eq!(codes(), ["INTERNAL_ERROR"; 4]);
+    assert_eq!(http("PUT", &sim.admin("/faults"), &[("If-Match", &etag)], "rules: []\n").0, 412);
+    assert_eq!(http("PATCH", &sim.admin("/faults/rules/all"), &[], "{\"enabled\":false}").0, 200);
+    assert_eq!(codes().iter().filter(|code| code.is_empty()).count(), 2);
+    assert_eq!(http("DELETE", &sim.admin("/faults"), &[], "").0, 200);
+    assert_eq!(codes(), [""; 4]);
+    let metrics = http("GET", &sim.admin("/metrics"), &[], "").2;
+    assert!(metrics.contains("dealer_sim_faults_total"), "{metrics}");
+}
+
+#[test]
+fn the_card_can_be_touched() {
+    let sim = Sim::start(&[]);
+    let card = sim.first["card"].as_str().unwrap().to_owned();
+    let (status, head, _) = http("GET", &card, &[("X-Sim-Fault", "card_missing")], "");
+    assert_eq!(status, 404);
+    assert!(head.contains("x-sim-fault-applied: header; card_missing"), "{head}");
+    assert_eq!(http("GET", &card, &[], "").0, 200);
+}
