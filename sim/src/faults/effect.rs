@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::draw::Draw;
 use super::script::Script;
 use crate::protocol::error::AapError;
@@ -100,6 +102,8 @@ pub struct AnswerContext<'a> {
     pub skill: Option<Skill>,
     /// The request's body.
     pub request: &'a [u8],
+    /// The business clock, for the instants that an error has to tell.
+    pub now: Timestamp,
 }
 
 /// An HTTP reply said instead of, or around, the JSON-RPC reply.
@@ -128,6 +132,53 @@ pub enum Behaviour {
     Appointment(&'static str),
     /// A `contextId` that the dealer did not make is refused.
     RefuseUnknownContext,
+    /// Any `contextId` that a caller brings is refused: its conversation has expired.
+    ConversationExpired,
+    /// The stock moved by this many listings since the page before: a search that skips any starts that much further on,
+    /// never before 0, and echoes the `skip` it was asked for.
+    ShiftPages(i64),
+    /// A token is taken from a bucket, or the call is refused with
+    /// [`rate_limited`](super::effects::business::rate_limited).
+    TokenBucket(Bucket),
+}
+
+/// A token bucket, as data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bucket {
+    /// Nanoseconds in which one token grows.
+    pub interval_ns: u64,
+    /// Tokens that a full bucket holds.
+    pub burst: u64,
+    /// What shares one bucket.
+    pub key: BucketKey,
+    /// How a refusal tells when to come back.
+    pub hint: RetryHint,
+    /// Whether a refusal is an HTTP 429 with `Retry-After` around the JSON-RPC reply.
+    pub http: bool,
+}
+
+/// What shares one bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BucketKey {
+    /// Each client has its own.
+    Client,
+    /// Each conversation has its own.
+    Conversation,
+    /// All calls share one.
+    Global,
+}
+
+/// How a refusal tells when to come back (AAP digest, section e: `retry_after_ms` is preferred).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RetryHint {
+    /// `retry_after_ms`.
+    Ms,
+    /// `retry_after_seconds`, rounded up.
+    Seconds,
+    /// Both of them.
+    Both,
+    /// Neither of them.
+    None,
 }
 
 /// How an effect is applied.
@@ -143,6 +194,11 @@ pub enum Apply {
     RefineCard(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>) -> HttpOverride),
     /// Say something else in HTTP.
     Http(fn(&Args) -> HttpOverride),
+    /// Do not run the skill at all, and play this script over no bytes: the request never reached the dealer.
+    Lose(fn(&Args, &mut Draw) -> Script),
+    /// Play this script over no bytes as soon as a connection is accepted. Asked for by a request, whose connection was
+    /// accepted long ago, it is played in place of the reply.
+    Accept(fn(&Args, &mut Draw) -> Script),
     /// Deliver the reply's bytes (head and body, as they would go out) in another way.
     Deliver(fn(&Args, &mut Draw) -> Script),
     /// Wait. `in_flight` is the number of requests being answered, `age` the time since the plan took force.
@@ -162,7 +218,7 @@ impl Apply {
     /// The slot that this way of applying takes.
     pub fn slot(self) -> Slot {
         match self {
-            Apply::Deliver(_) => Slot::Delivery,
+            Apply::Deliver(_) | Apply::Lose(_) | Apply::Accept(_) => Slot::Delivery,
             Apply::Delay(_) => Slot::Delay,
             _ => Slot::Answer,
         }

@@ -3,8 +3,11 @@
 
 pub mod draw;
 pub mod effect;
+pub mod effects;
+pub mod registry;
 pub mod script;
 
 pub use draw::Draw;
 pub use effect::{Apply, Args, Effect, EffectInfo, Slot};
+pub use registry::registry;
 pub use script::{Script, Step};
