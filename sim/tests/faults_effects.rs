@@ -70,6 +70,7 @@ fn run(effect: &EffectInfo, text: &[u8], extreme: bool) -> Vec<u8> {
         Apply::Refine(refine) => refine(&args, &context(text), &mut draw, &mut out),
         Apply::RefineCard(refine) => _ = refine(&args, &context(text), &mut draw, &mut out),
         Apply::Refuse(refuse) => assert!(!refuse(&args).message.is_empty(), "{}", effect.name),
+        Apply::RefuseHttp(refuse) => assert!(refuse(&args).1.status.is_some(), "{}", effect.name),
         Apply::Behave(behave) => _ = behave(&args),
         Apply::Http(http) => _ = http(&args),
         Apply::Deliver(script) | Apply::Lose(script) | Apply::Accept(script) => {

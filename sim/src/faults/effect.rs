@@ -186,6 +186,8 @@ pub enum RetryHint {
 pub enum Apply {
     /// Refuse the call with an AAP error instead of running the skill.
     Refuse(fn(&Args) -> AapError),
+    /// The same, with something else said in HTTP around the JSON-RPC error.
+    RefuseHttp(fn(&Args) -> (AapError, HttpOverride)),
     /// Change how the dealer behaves for this call.
     Behave(fn(&Args) -> Behaviour),
     /// Rewrite the finished JSON-RPC reply.

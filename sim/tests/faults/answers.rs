@@ -1,13 +1,14 @@
 //! What each rewriting effect does to a reply: for every one a sample and what must hold of it afterwards.
 
-use dealer_sim::faults::effect::ParamKind;
+use dealer_sim::faults::effect::{Lawfulness, ParamKind};
 use dealer_sim::faults::registry::find;
 use dealer_sim::faults::{Apply, Draw, registry};
 use dealer_sim::protocol::error::AAP_ERROR_TYPE;
 use serde_json::{Value, json};
 
 use super::samples::{ID, all, args, context, request, sample, with};
-use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::schema::{Direction, payload_schema};
+use dealer_sim::protocol::{Contract, Skill};
 
 /// The reply after an effect with its default arguments.
 fn refine(name: &str, text: &[u8]) -> Vec<u8> {
@@ -367,4 +368,65 @@ fn a_batch_is_bent_reply_by_reply() {
     assert_eq!(replies[0]["result"]["message"]["contextId"], "");
     assert_eq!(replies[2]["result"]["message"]["contextId"], "");
     assert!(String::from_utf8(after).unwrap().contains(&error), "the error kept its bytes");
+}
+
+/// What is wrong with a reply that a success became, by the schemas of the contract and A2A's rules for a Message.
+fn wrong(reply: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if reply["jsonrpc"] != "2.0" || reply.get("error").is_some() {
+        wrong.push("envelope".to_owned());
+    }
+    let message = &reply["result"]["message"];
+    let has_text = |name: &str| message[name].as_str().is_some_and(|text| !text.is_empty());
+    if !has_text("contextId") || !has_text("messageId") || message["role"] != "ROLE_AGENT" {
+        wrong.push("message".to_owned());
+    }
+    let (payload, media_type) = (&message["parts"][0]["data"], &message["parts"][0]["mediaType"]);
+    let of_type = |skill: &Skill| payload["type"] == skill.response_type();
+    match Skill::ALL.into_iter().find(of_type).filter(|skill| *media_type == skill.response_media_type()) {
+        None => wrong.push("type".to_owned()),
+        Some(skill) => {
+            let schema = payload_schema(Contract::V3_0, skill, Direction::Response);
+            let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+            wrong.extend(validator.iter_errors(payload).map(|error| error.to_string()));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn lawful_rewriting_keeps_the_contract_and_a_breach_of_its_schemas_shows() {
+    let successes = ["search", "detail", "facets", "information", "lead"];
+    for effect in registry().iter().filter(|effect| matches!(effect.apply, Apply::Refine(_))) {
+        let is_error = ERRORS.iter().any(|(name, _)| *name == effect.name);
+        for on in successes {
+            let after = refine(effect.name, &sample(on));
+            // Deep nesting is more than this reader takes.
+            let Ok(reply) = serde_json::from_slice(&after) else { continue };
+            if effect.lawfulness == Lawfulness::Lawful && !is_error {
+                assert_eq!(wrong(&reply), Vec::<String>::new(), "{} on {on}", effect.name);
+            }
+        }
+    }
+    for (name, on) in [
+        ("price_as_text", "detail"),
+        ("price_with_cents", "search"),
+        ("fees_doubled", "detail"),
+        ("total_missing", "search"),
+        ("status_sold_in_listing", "search"),
+        ("status_unknown_in_listing", "detail"),
+        ("status_missing", "search"),
+        ("updated_at_without_offset", "detail"),
+        ("vin_malformed", "detail"),
+        ("condition_of_wear", "detail"),
+        ("lead_id_missing", "lead"),
+        ("rooftops_empty", "information"),
+        ("context_id_missing", "search"),
+        ("response_of_another_skill", "search"),
+        ("payload_missing", "search"),
+    ] {
+        assert_eq!(find(name).unwrap().lawfulness, Lawfulness::Breach, "{name}");
+        let reply = serde_json::from_slice(&refine(name, &sample(on))).unwrap();
+        assert_ne!(wrong(&reply), Vec::<String>::new(), "{name}");
+    }
 }

@@ -45,6 +45,20 @@ fn a_refusal_hints_as_it_is_told() {
 }
 
 #[test]
+fn an_error_may_come_under_an_http_status() {
+    for (name, code, status, retry_after) in [
+        ("rate_limited_http", AapCode::RateLimited, 429, Some("2")),
+        ("internal_error_http", AapCode::InternalError, 500, None),
+    ] {
+        let effect = find(name).unwrap();
+        let Apply::RefuseHttp(refuse) = effect.apply else { panic!("{name}") };
+        let (error, http) = refuse(&args(effect, false));
+        assert_eq!((error.code, http.status, http.body.as_ref()), (code, Some(status), None));
+        assert_eq!(field(&http, "retry-after"), retry_after);
+    }
+}
+
+#[test]
 fn behaviours_are_what_their_names_say() {
     let behave = |name: &str| {
         let effect = find(name).unwrap();
