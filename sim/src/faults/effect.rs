@@ -117,6 +117,8 @@ pub struct HttpOverride {
     pub body: Option<Vec<u8>>,
     /// Whether the connection is closed after the reply.
     pub close: bool,
+    /// Whether the skill runs although `body` takes the place of its reply; without a `body` it always runs.
+    pub commit: bool,
 }
 
 /// How the dealer itself is to behave for one call.
