@@ -15,8 +15,8 @@ use crate::dealer::ids::Ids;
 use crate::dealer::limiter::LimitKey;
 use crate::dealer::skills::{Call, Work};
 use crate::faults::decide::REQUEST_HEADER;
-use crate::faults::effect::{AnswerContext, Behaviour, BucketKey, HttpOverride};
-use crate::faults::effects::business::rate_limited;
+use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
+use crate::faults::effects::business::{rate_limited, too_many_requests};
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk};
 use crate::protocol::call::{self, Envelope, Message};
 use crate::protocol::error::{
@@ -81,7 +81,8 @@ pub fn dispatch(
     out: &mut Vec<u8>,
 ) -> Reply {
     let Scratch { doc, work, canonical } = scratch;
-    let mut run = Run { dealer, request, now, work, canonical, activated: false, carried: None };
+    let mut run =
+        Run { dealer, request, now, work, canonical, activated: false, carried: None, limited_for: None };
     match doc.parse(request.body) {
         Err(error) => run.refuse(out, "null", &ProtocolError::parse(&error)),
         Ok(root) if root.kind() == Kind::List => run.batch(root, out),
@@ -99,6 +100,8 @@ struct Run<'r> {
     canonical: &'r mut Vec<u8>,
     activated: bool,
     carried: Option<Box<Carried>>,
+    /// How long a caller over a fault's limit is to wait, when that is said by HTTP 429.
+    limited_for: Option<u64>,
 }
 
 /// What a call was admitted as.
@@ -173,9 +176,9 @@ impl Run<'_> {
         let context_id = message.context_id.unwrap_or(made.as_str());
         let from = out.len();
         call::open_reply(out, envelope.id, message_id.as_str(), context_id);
-        if let Some(fault) = fault.as_deref().filter(|fault| Carried::is_lost(fault)) {
+        if let Some(fault) = fault.as_deref().filter(|fault| Carried::keeps_from_dealer(fault)) {
             // The request never reached the dealer: nothing is done, and what was begun here is never sent.
-            return self.carry(fault, *skill, from, None, out);
+            return self.carry(fault, *skill, from, out);
         }
         let result = self.check_and_handle(message, *skill, context_id, &mut ids, fault.as_deref(), out);
         if message.context_id.is_some() || result.is_ok() {
@@ -191,7 +194,7 @@ impl Run<'_> {
             }
         }
         if let Some(fault) = fault {
-            self.carry(&fault, *skill, from, result.err().as_ref(), out);
+            self.carry(&fault, *skill, from, out);
         }
     }
 
@@ -317,7 +320,7 @@ impl Run<'_> {
     /// How a fault has the dealer behave; a fault that refuses the call ends it here, as a dealer of its own would: after
     /// the payload is known to be valid.
     fn behaviour(
-        &self,
+        &mut self,
         message: &Message<'_>,
         fault: Option<&Decision>,
     ) -> Result<Option<Behaviour>, AapError> {
@@ -325,6 +328,7 @@ impl Run<'_> {
         let args = &answer.effect.args;
         let behaviour = match answer.effect.info.apply {
             Apply::Refuse(refuse) => return Err(refuse(args)),
+            Apply::RefuseHttp(refuse) => return Err(refuse(args).0),
             Apply::Behave(behave) => behave(args),
             _ => return Ok(None),
         };
@@ -337,20 +341,16 @@ impl Run<'_> {
                     .map_or_else(|| client(self.request), |id| stable_hash(1, id.as_bytes())),
             };
             let taken = self.dealer.take_fault_token(bucket, key, self.now.traffic_ns);
-            taken.map_err(|wait_ns| rate_limited(wait_ns, bucket.hint))?;
+            if let Err(wait_ns) = taken {
+                self.limited_for = bucket.http.then_some(wait_ns);
+                return Err(rate_limited(wait_ns, bucket.hint));
+            }
         }
         Ok(Some(behaviour))
     }
 
     /// Carries out what faults do to the finished reply, and notes what is left for the rim.
-    fn carry(
-        &mut self,
-        fault: &Decision,
-        skill: Skill,
-        from: usize,
-        error: Option<&AapError>,
-        out: &mut Vec<u8>,
-    ) {
+    fn carry(&mut self, fault: &Decision, skill: Skill, from: usize, out: &mut Vec<u8>) {
         let mut carried = self.carried.take().unwrap_or_default();
         if let Some(answer) = &fault.answer {
             let args = &answer.effect.args;
@@ -367,14 +367,8 @@ impl Run<'_> {
                     out.append(&mut reply);
                 }
                 Apply::Http(http) => carried.http = Some(http(args)),
-                Apply::Behave(behave) => {
-                    let limited = error.filter(|error| error.code == AapCode::RateLimited);
-                    if let (Behaviour::TokenBucket(bucket), Some(error)) = (behave(args), limited)
-                        && bucket.http
-                    {
-                        carried.http = Some(too_many_requests(error));
-                    }
-                }
+                Apply::RefuseHttp(refuse) => carried.http = Some(refuse(args).1),
+                Apply::Behave(_) => carried.http = self.limited_for.take().map(too_many_requests),
                 _ => {}
             }
         }
@@ -450,17 +444,6 @@ pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mu
     let created_at = to_rfc3339(now.business);
     let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
     write_aap_error(out, id, &error, dealer.spec().contract, occurrence);
-}
-
-/// HTTP 429 around a RATE_LIMITED reply, with `Retry-After` where the error hints when to come back.
-fn too_many_requests(error: &AapError) -> HttpOverride {
-    let seconds = error.details.iter().find_map(|(name, detail)| match (*name, detail) {
-        ("retry_after_ms", Detail::Integer(ms)) => Some(u64::try_from(*ms).unwrap_or(0).div_ceil(1000)),
-        ("retry_after_seconds", Detail::Integer(seconds)) => u64::try_from(*seconds).ok(),
-        _ => None,
-    });
-    let headers = seconds.map(|seconds| ("retry-after", seconds.to_string())).into_iter().collect();
-    HttpOverride { status: Some(429), headers, ..HttpOverride::default() }
 }
 
 /// The client's name, for rules and reports.

@@ -145,12 +145,12 @@ fn a_reset_is_a_reset_and_the_lead_it_hid_is_one_lead() {
 fn time_is_kept() {
     let sim = Sim::start(&[]);
     let begun = Instant::now();
-    ask(&sim.url(), &search(), "latency(fixed, mean=200ms)");
+    ask(&sim.url(), &search(), "latency(fixed, value=200ms)");
     let took = begun.elapsed();
     if took < Duration::from_millis(150) {
         panic!(
             "{took:?}: {}",
-            String::from_utf8_lossy(&ask(&sim.url(), &search(), "latency(fixed, mean=200ms)").0)
+            String::from_utf8_lossy(&ask(&sim.url(), &search(), "latency(fixed, value=200ms)").0)
         );
     }
     assert!(took < Duration::from_millis(900), "{took:?}");

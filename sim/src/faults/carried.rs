@@ -45,9 +45,20 @@ impl Carried {
         self.told.extend(decision.applied().map(super::decide::Applied::header_value));
     }
 
-    /// Whether the skill must not run, since the request never reached the dealer.
-    pub fn is_lost(decision: &Decision) -> bool {
+    /// Whether the skill must not run, since the request never reached the dealer: it was lost on its way, or a gateway
+    /// answered in the dealer's place.
+    pub fn keeps_from_dealer(decision: &Decision) -> bool {
         let apply = decision.delivery.as_ref().map(|delivery| delivery.effect.info.apply);
-        matches!(apply, Some(Apply::Lose(_) | Apply::Accept(_)))
+        if matches!(apply, Some(Apply::Lose(_) | Apply::Accept(_))) {
+            return true;
+        }
+        let Some(answer) = &decision.answer else { return false };
+        match answer.effect.info.apply {
+            Apply::Http(http) => {
+                let http = http(&answer.effect.args);
+                http.body.is_some() && !http.commit
+            }
+            _ => false,
+        }
     }
 }

@@ -57,7 +57,7 @@ pub fn json() -> Value {
         .iter()
         .enumerate()
         .map(|(number, effect)| {
-            let reach = Reach::of(effect.apply);
+            let reach = Reach::of(effect);
             let params: Vec<Value> = effect
                 .params
                 .iter()

@@ -237,7 +237,7 @@ pub(super) fn decide(
         }
     }
     if let Some(magic) = facts.magic
-        && Reach::of(magic.effect.info.apply).covers(facts)
+        && Reach::of(magic.effect.info).covers(facts)
     {
         own(Trigger::Magic(magic.value.clone()), &magic.effect, &mut decision);
     }
@@ -257,7 +257,7 @@ fn header_effects(
     facts: &Facts<'_>,
 ) -> Result<Vec<Arc<Effect>>, Box<str>> {
     let effects = parse_effects(REQUEST_HEADER, text, registry).map_err(|error| error.to_string())?;
-    match effects.iter().find(|effect| !Reach::of(effect.info.apply).covers(facts)) {
+    match effects.iter().find(|effect| !Reach::of(effect.info).covers(facts)) {
         None => Ok(effects),
         Some(effect) => {
             let (name, wanted) =
@@ -307,7 +307,7 @@ impl Live {
             }
         }?;
         let mut draw = Draw::new(seed, &rule.id, facts.key, attempt);
-        let fires = draw.hits(rule.chance) && Reach::of(effect.info.apply).covers(facts);
+        let fires = draw.hits(rule.chance) && Reach::of(effect.info).covers(facts);
         fires.then_some(Hit { effect, draw, attempt, nth })
     }
 

@@ -128,6 +128,8 @@ pub struct HttpOverride {
     pub body: Option<Vec<u8>>,
     /// Whether the connection is closed after the reply.
     pub close: bool,
+    /// Whether the skill runs although `body` takes the place of its reply; without a `body` it always runs.
+    pub commit: bool,
 }
 
 /// How the dealer itself is to behave for one call.
@@ -197,6 +199,8 @@ pub enum RetryHint {
 pub enum Apply {
     /// Refuse the call with an AAP error instead of running the skill.
     Refuse(fn(&Args) -> AapError),
+    /// The same, with something else said in HTTP around the JSON-RPC error.
+    RefuseHttp(fn(&Args) -> (AapError, HttpOverride)),
     /// Change how the dealer behaves for this call.
     Behave(fn(&Args) -> Behaviour),
     /// Rewrite the finished JSON-RPC reply.

@@ -85,7 +85,7 @@ impl Rule {
     /// The requests that it can touch.
     pub fn reach(&self) -> Reach {
         let none = Reach { calls: false, discovery: false };
-        self.action.effects().map(|effect| Reach::of(effect.info.apply)).fold(none, |all, one| Reach {
+        self.action.effects().map(|effect| Reach::of(effect.info)).fold(none, |all, one| Reach {
             calls: all.calls | one.calls,
             discovery: all.discovery | one.discovery,
         })

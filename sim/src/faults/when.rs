@@ -193,11 +193,14 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// The reach of a way of applying.
-    pub fn of(apply: Apply) -> Reach {
-        match apply {
+    /// The reach of an effect. What is of discovery leaves calls alone, however it is applied.
+    pub fn of(info: &EffectInfo) -> Reach {
+        match info.apply {
+            _ if info.family == "discovery" => Reach { calls: false, discovery: true },
             Apply::RefineCard(_) => Reach { calls: false, discovery: true },
-            Apply::Refuse(_) | Apply::Behave(_) | Apply::Refine(_) => Reach { calls: true, discovery: false },
+            Apply::Refuse(_) | Apply::RefuseHttp(_) | Apply::Behave(_) | Apply::Refine(_) => {
+                Reach { calls: true, discovery: false }
+            }
             Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Accept(_) | Apply::Delay(_) => {
                 Reach { calls: true, discovery: true }
             }

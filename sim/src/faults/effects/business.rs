@@ -2,7 +2,7 @@
 
 use super::{breach, duration, integer, lawful, text, word};
 use crate::faults::effect::{
-    Apply, Args, Behaviour, Bucket, BucketKey, EffectInfo, Param, ParamKind, RetryHint,
+    Apply, Args, Behaviour, Bucket, BucketKey, EffectInfo, HttpOverride, Param, ParamKind, RetryHint,
 };
 use crate::protocol::error::{AapCode, AapError, Detail};
 use crate::protocol::validate::Faults;
@@ -124,6 +124,26 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         &[],
         "error INTERNAL_ERROR (-32603), retryable",
         Apply::Refuse(|_| plain(AapCode::InternalError, "the dealer failed unexpectedly")),
+    ),
+    lawful(
+        FAMILY,
+        "rate_limited_http",
+        &[duration("retry_after", "2s", "the wait that error and Retry-After ask for"), HINT],
+        "error RATE_LIMITED under HTTP 429 with Retry-After; the Python SDK drops the error",
+        Apply::RefuseHttp(|args| {
+            let wait_ns = args.duration_ns("retry_after");
+            (rate_limited(wait_ns, hint(args)), too_many_requests(wait_ns))
+        }),
+    ),
+    lawful(
+        FAMILY,
+        "internal_error_http",
+        &[],
+        "error INTERNAL_ERROR under HTTP 500",
+        Apply::RefuseHttp(|_| {
+            let http = HttpOverride { status: Some(500), ..HttpOverride::default() };
+            (plain(AapCode::InternalError, "the dealer failed unexpectedly"), http)
+        }),
     ),
     lawful(
         FAMILY,
@@ -264,4 +284,10 @@ pub fn rate_limited(wait_ns: u64, hint: RetryHint) -> AapError {
         RetryHint::Both => error.with("retry_after_ms", ms).with("retry_after_seconds", seconds),
         _ => error.with("retry_after_ms", ms),
     }
+}
+
+/// HTTP 429 around a JSON-RPC error, with Retry-After in whole seconds, rounded up (RFC 9110, section 10.2.3).
+pub fn too_many_requests(wait_ns: u64) -> HttpOverride {
+    let seconds = wait_ns.div_ceil(1_000_000_000).to_string();
+    HttpOverride { status: Some(429), headers: vec![("retry-after", seconds)], ..HttpOverride::default() }
 }

@@ -35,7 +35,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             status: Some(301),
             headers: vec![("location", args.text("location").chars().filter(|c| !c.is_control()).collect())],
             body: Some(Vec::new()),
-            close: false,
+            ..HttpOverride::default()
         }),
     ),
     lawful(

@@ -111,8 +111,8 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         FAMILY,
         "http_504",
         &[],
-        "HTTP 504 with a page of HTML",
-        Apply::Http(|args| gateway(504, "Gateway Time-out", args)),
+        "HTTP 504 with a page of HTML, though the work is done: the gateway gave up waiting",
+        Apply::Http(|args| HttpOverride { commit: true, ..gateway(504, "Gateway Time-out", args) }),
     ),
     lawful(
         FAMILY,
@@ -144,7 +144,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             // A line break in a field's value would be another field.
             headers: vec![("location", one_line(args.text("location")))],
             body: Some(Vec::new()),
-            close: false,
+            ..HttpOverride::default()
         }),
     ),
     breach(
@@ -340,7 +340,7 @@ pub(super) fn gateway(status: u16, reason: &str, args: &Args) -> HttpOverride {
     if wait > 0 {
         headers.push(("retry-after", wait.to_string()));
     }
-    HttpOverride { status: Some(status), headers, body: Some(body.into_bytes()), close: false }
+    HttpOverride { status: Some(status), headers, body: Some(body.into_bytes()), ..HttpOverride::default() }
 }
 
 /// An override that takes header fields out.

@@ -292,7 +292,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             edit(out, |root| vehicles(root, |vehicle| set(vehicle, "description", args.text("text"))));
         }),
     ),
-    lawful(
+    breach(
         FAMILY,
         "other_vehicle_in_detail",
         &[],

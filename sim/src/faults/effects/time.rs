@@ -212,7 +212,7 @@ mod tests {
         );
     }
 
-    const PINNED: [u64; 5] = [0; 5];
+    const PINNED: [u64; 5] = [2_245_811, 2_165_574, 3_006_807, 975_259, 1_171_694];
 
     #[test]
     fn a_stall_ends_for_all_at_once() {
