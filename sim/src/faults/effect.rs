@@ -154,6 +154,11 @@ pub enum Apply {
     RefineCard(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>) -> HttpOverride),
     /// Say something else in HTTP.
     Http(fn(&Args) -> HttpOverride),
+    /// Do not run the skill at all, and play this script over no bytes: the request never reached the dealer.
+    Lose(fn(&Args, &mut Draw) -> Script),
+    /// Play this script over no bytes as soon as a connection is accepted. Asked for by a request, whose connection was
+    /// accepted long ago, it is played in place of the reply.
+    Accept(fn(&Args, &mut Draw) -> Script),
     /// Deliver the reply's bytes (head and body, as they would go out) in another way.
     Deliver(fn(&Args, &mut Draw) -> Script),
     /// Wait. `in_flight` is the number of requests being answered, `age` the time since the plan took force.
@@ -173,7 +178,7 @@ impl Apply {
     /// The slot that this way of applying takes.
     pub fn slot(self) -> Slot {
         match self {
-            Apply::Deliver(_) => Slot::Delivery,
+            Apply::Deliver(_) | Apply::Lose(_) | Apply::Accept(_) => Slot::Delivery,
             Apply::Delay(_) => Slot::Delay,
             _ => Slot::Answer,
         }
