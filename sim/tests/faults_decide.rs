@@ -19,8 +19,7 @@ use effects::registry;
 const SECOND: u64 = 1_000_000_000;
 
 fn plan(rules: &str) -> Plan {
-    Plan::parse("plan.yaml", &format!("rules:\n{rules}"), registry())
-        .unwrap_or_else(|error| panic!("{error}"))
+    Plan::parse("plan.yaml", &format!("rules:\n{rules}"), registry()).unwrap()
 }
 
 fn engine(rules: &str) -> Engine {
@@ -300,7 +299,7 @@ fn editors_change_the_rules_whole_and_do_not_overwrite_each_other() {
     let hit = |now| engine.decide(1, &facts(), now).answer;
     assert!(hit(5).is_some() && hit(5).is_none(), "counters start anew");
     let stale = engine.put(Plan::default(), Some(&first), 6).unwrap_err();
-    assert_eq!(stale, EditError::Stale { is: second.clone() });
+    assert_eq!(stale, EditError::Stale { is: second });
     assert!(matches!(
         engine.add_rule(rule("{ id: a, effect: stall }"), None, 6),
         Err(EditError::Double { .. })
@@ -348,4 +347,32 @@ fn a_fault_is_had_again_by_its_repro_string() {
         seen += 1;
     }
     assert!(seen > 5);
+}
+
+#[test]
+fn a_decision_is_of_one_plan_whole_while_editors_change_it() {
+    let of = |effect: &str| {
+        plan(&format!(
+            "  - {{ id: {effect}-1, effect: {effect} }}\n  - {{ id: {effect}-2, effect: reset_after_commit }}\n"
+        ))
+    };
+    let (one, two) = (of("internal_error"), of("rate_limited"));
+    let engine = Engine::new(one.clone(), registry(), 0);
+    let deciding = AtomicUsize::new(4);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for key in 0..5_000 {
+                    let all = told(&engine.decide(1, &Facts { key, ..facts() }, 1));
+                    let names: Vec<_> = all.iter().filter_map(|one| one.split(['-', '=']).next()).collect();
+                    assert!(names.len() == 2 && names[0] == names[1], "{all:?}");
+                }
+                deciding.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while deciding.load(Ordering::Relaxed) > 0 {
+            engine.put(two.clone(), None, 0).unwrap();
+            engine.put(one.clone(), None, 0).unwrap();
+        }
+    });
 }

@@ -112,6 +112,14 @@ impl Rule {
         })
     }
 
+    /// All that the rule says, in one line, one way. The order of a JSON object's members would hang on a feature of
+    /// serde_json that any crate of a build can switch on.
+    fn canonical(&self) -> String {
+        let when: BTreeMap<String, Value> = when_json(&self.when).into_iter().collect();
+        let when: Vec<String> = when.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{} {} {} {} {}", self.id, self.chance, self.enabled, self.action, when.join(" "))
+    }
+
     /// The rule as JSON, as a plan could hold it.
     pub fn to_json(&self) -> Value {
         let mut rule = Map::new();
@@ -243,7 +251,8 @@ impl Plan {
     fn of_rules(name: String, rules: Vec<Arc<Rule>>) -> Plan {
         let mut plan = Plan { name, rules, hash: 0 };
         // What it does, and not how it was written: comments, spaces and defaults written out change nothing.
-        plan.hash = stable_hash(0, plan.rules_json().to_string().as_bytes());
+        let lines: Vec<String> = plan.rules.iter().map(|rule| rule.canonical()).collect();
+        plan.hash = stable_hash(0, lines.join("\n").as_bytes());
         plan
     }
 
