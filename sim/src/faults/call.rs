@@ -227,7 +227,7 @@ impl Binder<'_> {
 
     fn default_of(&mut self, info: &'static EffectInfo, param: &Param, call: &CallText) -> Option<Arg> {
         if let Some(written) = param.default {
-            return value(&param.kind, written).ok();
+            return syntax::written(written).and_then(|text| value(&param.kind, &text).ok());
         }
         // A parameter without a default is required, by the registry's rule.
         let what = format!("{} needs the parameter `{}`: {}", info.name, param.name, param.help);

@@ -46,6 +46,8 @@ pub struct Facts<'a> {
     pub request_effect: Option<&'a str>,
     /// A magic value in the payload.
     pub magic: Option<&'a MagicHit>,
+    /// A connection was just accepted and no request is known: `key` is a hash of its ordinal, the rest is empty.
+    pub accepting: bool,
 }
 
 /// A magic value that a payload holds.
@@ -237,7 +239,7 @@ pub(super) fn decide(
         }
     }
     if let Some(magic) = facts.magic
-        && Reach::of(magic.effect.info).covers(facts)
+        && Reach::of_own(magic.effect.info).covers(facts)
     {
         own(Trigger::Magic(magic.value.clone()), &magic.effect, &mut decision);
     }
@@ -257,12 +259,11 @@ fn header_effects(
     facts: &Facts<'_>,
 ) -> Result<Vec<Arc<Effect>>, Box<str>> {
     let effects = parse_effects(REQUEST_HEADER, text, registry).map_err(|error| error.to_string())?;
-    match effects.iter().find(|effect| !Reach::of(effect.info).covers(facts)) {
+    match effects.iter().find(|effect| !Reach::of_own(effect.info).covers(facts)) {
         None => Ok(effects),
         Some(effect) => {
-            let (name, wanted) =
-                (effect.info.name, if facts.path.is_some() { "a call" } else { "discovery" });
-            Err(format!("{REQUEST_HEADER}: {name} touches {wanted} alone, and this request is none").into())
+            let (name, only) = (effect.info.name, if facts.path.is_some() { "calls" } else { "discovery" });
+            Err(format!("{REQUEST_HEADER}: {name} touches {only} alone, and this request is none").into())
         }
     }
 }
@@ -332,6 +333,8 @@ impl Live {
             Per::Dealer => text(facts.dealer),
             Per::Vin => facts.vin.map_or(0, |vin| text(&vin.to_ascii_uppercase())),
         };
-        occurrences.next(mix(name ^ mix(self.tally.serial << 1 | purpose)))
+        // The constant keeps small serial numbers apart from names that are themselves mixed from small numbers.
+        let counter = mix((self.tally.serial << 1 | purpose) ^ 0xbb67_ae85_84ca_a73b);
+        occurrences.next(mix(mix(name).wrapping_add(counter)))
     }
 }

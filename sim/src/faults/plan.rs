@@ -82,13 +82,42 @@ impl Rule {
         [Slot::Answer, Slot::Delivery, Slot::Delay].into_iter().filter(takes).collect()
     }
 
-    /// The requests that it can touch.
+    /// What it can touch.
     pub fn reach(&self) -> Reach {
-        let none = Reach { calls: false, discovery: false };
-        self.action.effects().map(|effect| Reach::of(effect.info)).fold(none, |all, one| Reach {
-            calls: all.calls | one.calls,
-            discovery: all.discovery | one.discovery,
+        let reaches = self.action.effects().map(|effect| Reach::of(effect.info));
+        reaches.fold(Reach::default(), Reach::or)
+    }
+
+    /// Why the rule can never do all that it says.
+    fn contradiction(&self) -> Option<String> {
+        let reach = self.reach();
+        let when = &self.when;
+        let of_request = [&when.conversation, &when.vin, &when.binding].iter().any(|list| !list.is_empty());
+        if reach.connections && (reach.calls || reach.discovery) {
+            return Some("one sequence cannot touch connections and requests: write two rules".to_owned());
+        }
+        if reach.connections && (of_request || !when.skill.is_empty()) {
+            let what =
+                "this happens when a connection is accepted: no skill, binding, conversation or vin is known";
+            return Some(what.to_owned());
+        }
+        let met = |target: &Target| match target {
+            Target::Skill(_) => reach.calls,
+            Target::Discovery => reach.discovery,
+        };
+        let idle = self.action.effects().next().is_some() && !when.skill.iter().all(met);
+        idle.then(|| {
+            let only = if reach.calls { "calls of a skill" } else { "discovery" };
+            format!("this touches {only} alone, and `skill` asks for more than that")
         })
+    }
+
+    /// All that the rule says, in one line, one way. The order of a JSON object's members would hang on a feature of
+    /// serde_json that any crate of a build can switch on.
+    fn canonical(&self) -> String {
+        let when: BTreeMap<String, Value> = when_json(&self.when).into_iter().collect();
+        let when: Vec<String> = when.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{} {} {} {} {}", self.id, self.chance, self.enabled, self.action, when.join(" "))
     }
 
     /// The rule as JSON, as a plan could hold it.
@@ -222,7 +251,8 @@ impl Plan {
     fn of_rules(name: String, rules: Vec<Arc<Rule>>) -> Plan {
         let mut plan = Plan { name, rules, hash: 0 };
         // What it does, and not how it was written: comments, spaces and defaults written out change nothing.
-        plan.hash = stable_hash(0, plan.rules_json().to_string().as_bytes());
+        let lines: Vec<String> = plan.rules.iter().map(|rule| rule.canonical()).collect();
+        plan.hash = stable_hash(0, lines.join("\n").as_bytes());
         plan
     }
 
@@ -243,7 +273,10 @@ impl Plan {
 
     /// The plan as JSON that reads back as the same plan.
     pub fn to_json(&self) -> Value {
-        json!({ "name": self.name, "rules": self.rules_json() })
+        match self.name.as_str() {
+            "" => json!({ "rules": self.rules_json() }),
+            name => json!({ "name": name, "rules": self.rules_json() }),
+        }
     }
 
     fn rules_json(&self) -> Value {
@@ -309,7 +342,13 @@ impl RuleReader<'_, '_, '_> {
         let chance = members.get("chance").map_or(Some(1.0), |node| self.chance(node));
         let enabled = members.get("enabled").map_or(Some(true), |node| self.boolean(node));
         let (id, when, action) = (id?, when?, action?);
-        Some(Rule { id: id.into(), when, action, chance: chance?, enabled: enabled? })
+        let rule = Rule { id: id.into(), when, action, chance: chance?, enabled: enabled? };
+        if let Some(what) = rule.contradiction() {
+            let fault = Fault::new(effect.map_or(node.at, |effect| effect.at), what);
+            self.reporter.add(fault.allowed("effects and conditions that can meet"));
+            return None;
+        }
+        Some(rule)
     }
 
     fn id(&mut self, node: &Node) -> Option<String> {

@@ -105,6 +105,14 @@ pub(super) fn calls(text: &str) -> Result<Vec<CallText>, Slip> {
     }
 }
 
+/// The value that a text is, quotes undone.
+pub(super) fn written(text: &str) -> Option<String> {
+    let mut reader = Reader::new(text).ok()?;
+    let value = reader.value().ok()?;
+    reader.end().ok()?;
+    Some(value.text)
+}
+
 /// A text as a value is written: bare where it can be, else as a JSON string in ASCII.
 pub(super) fn spelled(text: &str) -> String {
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && is_bare(c)) {

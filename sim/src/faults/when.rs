@@ -38,21 +38,14 @@ impl Class {
 
     /// The class that an effect has by itself, whatever triggers it.
     pub fn of_effect(info: &EffectInfo) -> Class {
-        if ARRIVAL.contains(&info.name) { Class::Arrival } else { Class::Independent }
+        // A connection has no stable key: it is known by its ordinal.
+        let arrives = matches!(info.apply, Apply::Accept(_)) || ARRIVAL.contains(&info.name);
+        if arrives { Class::Arrival } else { Class::Independent }
     }
 }
 
 /// Effects that read the load, the traffic clock or a bucket: two runs of one seed may differ in them.
-const ARRIVAL: [&str; 8] = [
-    "stall",
-    "degrade",
-    "latency_per_load",
-    "rate_limit",
-    "rate_limit_bucket",
-    "token_bucket",
-    "close_after_requests",
-    "refuse_connection",
-];
+const ARRIVAL: [&str; 5] = ["token_bucket", "latency_per_load", "degrade", "warm_up", "stall"];
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,32 +176,53 @@ fn any(wanted: &[String], value: Option<&str>) -> bool {
     wanted.is_empty() || value.is_some_and(|value| wanted.iter().any(|own| own == value))
 }
 
-/// Which requests an effect can touch: what rewrites the card means nothing to a call, and the other way round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What an effect can touch: what rewrites the card means nothing to a call, and the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reach {
     /// Calls of the dealer endpoint.
     pub calls: bool,
     /// Discovery.
     pub discovery: bool,
+    /// Connections, before any request is read from them.
+    pub connections: bool,
 }
 
 impl Reach {
-    /// The reach of an effect. What is of discovery leaves calls alone, however it is applied.
+    /// What a rule's effect reaches. What is of discovery leaves calls alone, however it is applied.
     pub fn of(info: &EffectInfo) -> Reach {
+        let (calls, discovery) = match info.apply {
+            _ if info.family == "discovery" => (false, true),
+            Apply::Accept(_) => (false, false),
+            Apply::RefineCard(_) => (false, true),
+            Apply::Refuse(_) | Apply::RefuseHttp(_) | Apply::Behave(_) | Apply::Refine(_) => (true, false),
+            Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Delay(_) => (true, true),
+        };
+        Reach { calls, discovery, connections: !calls && !discovery }
+    }
+
+    /// What the effect reaches when the request itself asks for it: its connection was accepted before.
+    pub fn of_own(info: &EffectInfo) -> Reach {
         match info.apply {
-            _ if info.family == "discovery" => Reach { calls: false, discovery: true },
-            Apply::RefineCard(_) => Reach { calls: false, discovery: true },
-            Apply::Refuse(_) | Apply::RefuseHttp(_) | Apply::Behave(_) | Apply::Refine(_) => {
-                Reach { calls: true, discovery: false }
-            }
-            Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Accept(_) | Apply::Delay(_) => {
-                Reach { calls: true, discovery: true }
-            }
+            Apply::Accept(_) => Reach { calls: true, discovery: true, connections: false },
+            _ => Reach::of(info),
         }
     }
 
-    /// Whether it reaches a request.
+    /// What either reaches.
+    pub fn or(self, other: Reach) -> Reach {
+        Reach {
+            calls: self.calls | other.calls,
+            discovery: self.discovery | other.discovery,
+            connections: self.connections | other.connections,
+        }
+    }
+
+    /// Whether it reaches this.
     pub fn covers(self, facts: &Facts<'_>) -> bool {
-        if facts.path.is_some() { self.discovery } else { self.calls }
+        match (facts.accepting, facts.path) {
+            (true, _) => self.connections,
+            (false, Some(_)) => self.discovery,
+            (false, None) => self.calls,
+        }
     }
 }
