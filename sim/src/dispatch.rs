@@ -24,6 +24,8 @@ use crate::protocol::{Skill, headers};
 
 /// Calls that one batch may hold.
 pub const MAX_BATCH: usize = 100;
+/// Bytes of replies after which the rest of a batch is refused.
+const MAX_BATCH_REPLY: usize = 8 << 20;
 /// A caller may name the stable key of its request.
 const SIM_KEY: &str = "x-sim-key";
 /// A caller may name itself.
@@ -107,7 +109,13 @@ impl Run<'_> {
         }
         for (index, member) in root.items().enumerate() {
             out.push(if index == 0 { b'[' } else { b',' });
-            self.single(member, index as u64, out);
+            if out.len() < MAX_BATCH_REPLY {
+                self.single(member, index as u64, out);
+            } else {
+                let id = call::read_envelope(member).map_or("null", |envelope| envelope.id);
+                let text = "the replies to this batch are too long; send the rest of it again";
+                self.refuse(out, id, &ProtocolError::invalid_request(text));
+            }
         }
         out.push(b']');
     }

@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,6 +19,9 @@ use super::routes::{Admin, Front};
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::dispatch::Scratch;
+
+/// How long an admin connection may be idle.
+const ADMIN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connection on its way to a worker.
 pub(super) struct Accepted {
@@ -128,7 +132,7 @@ pub(super) fn serve_dealer(
                     let front = front.clone();
                     async move { Ok::<_, Infallible>(front.answer(request).await) }
                 });
-                let wire = Wire::new(stream);
+                let wire = Wire::new(stream, shared.limits.write_timeout());
                 if let Err(error) = drive(http.serve_connection(wire.clone(), service), phase).await {
                     wire.end_after(&error).await;
                 }
@@ -148,7 +152,9 @@ pub(super) fn serve_admin(
     /// Admin connections open at once.
     const MAX_OPEN: usize = 256;
     let tasks = LocalSet::new();
-    let http = protocol(&shared);
+    let mut http = protocol(&shared);
+    // Idle callers must not keep a health check out for long.
+    http.header_read_timeout(ADMIN_PATIENCE.min(shared.limits.header_timeout()));
     tasks.block_on(runtime, async {
         let listener = match to_tokio(listener) {
             Ok(listener) => listener,
@@ -161,7 +167,11 @@ pub(super) fn serve_admin(
                 _ = running.join_next(), if !running.is_empty() => continue,
                 _ = phase.wait_for(|phase| *phase == Phase::Closed) => break,
             };
-            let Ok((stream, _)) = accepted else { continue };
+            let Ok((stream, _)) = accepted else {
+                // Out of descriptors: trying again at once would find no more of them.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            };
             let admin = Admin { shared: shared.clone() };
             let connection = http.serve_connection(
                 TokioIo::new(stream),

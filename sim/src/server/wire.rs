@@ -2,6 +2,7 @@
 //! connection closed over unread bytes is reset by the kernel, and the refusal just written is lost with it.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -25,6 +26,9 @@ struct Parts {
     stream: RefCell<TokioIo<TcpStream>>,
     /// Whether something was written since something was last read.
     answered: Cell<bool>,
+    /// How long the peer may take no bytes, and when that is over.
+    write_timeout: Duration,
+    write_deadline: RefCell<Option<Pin<Box<tokio::time::Sleep>>>>,
 }
 
 /// What is said where hyper closes without a word: to a head that outgrows its buffer, or that is HTTP/2's.
@@ -41,8 +45,28 @@ fn refusal(error: &hyper::Error) -> Option<String> {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Wire {
-        Wire(Rc::new(Parts { stream: RefCell::new(TokioIo::new(stream)), answered: Cell::new(false) }))
+    pub(super) fn new(stream: TcpStream, write_timeout: Duration) -> Wire {
+        Wire(Rc::new(Parts {
+            stream: RefCell::new(TokioIo::new(stream)),
+            answered: Cell::new(false),
+            write_timeout,
+            write_deadline: RefCell::new(None),
+        }))
+    }
+
+    /// Passes a write's progress on; without any for too long it fails, so that a peer that never reads does not hold its
+    /// reply for ever.
+    fn watch(&self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut deadline = self.0.write_deadline.borrow_mut();
+        if written.is_ready() {
+            *deadline = None;
+            return written;
+        }
+        let sleep = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.0.write_timeout)));
+        match sleep.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     /// Once hyper has given up: says why, if nobody has, and reads what the peer still sends, keeping nothing, until it
@@ -85,7 +109,8 @@ impl Read for Wire {
 impl Write for Wire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.0.answered.set(true);
-        self.inner(|stream| stream.poll_write(cx, buf))
+        let written = self.inner(|stream| stream.poll_write(cx, buf));
+        self.watch(written, cx)
     }
 
     fn poll_write_vectored(
@@ -94,7 +119,8 @@ impl Write for Wire {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.0.answered.set(true);
-        self.inner(|stream| stream.poll_write_vectored(cx, bufs))
+        let written = self.inner(|stream| stream.poll_write_vectored(cx, bufs));
+        self.watch(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

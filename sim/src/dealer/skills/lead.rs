@@ -99,7 +99,7 @@ fn check_consent(payload: Value<'_>, now: Timestamp) -> Result<(), AapError> {
     let mut faults = Faults::default();
     let mut fault =
         |name: &str, error: &str| faults.push(format!("/consent/{name}"), "consent", error.to_owned());
-    if granted_at.is_some_and(|granted_at| granted_at > now + CLOCK_SKEW) {
+    if granted_at.is_some_and(|granted_at| granted_at > now.checked_add(CLOCK_SKEW).unwrap_or(now)) {
         fault("granted_at", "is in the future");
     }
     if expires_at.is_some_and(|expires_at| expires_at <= now) {
