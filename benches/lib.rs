@@ -53,7 +53,8 @@ impl Bench {
         self.nonce += 1;
         self.out.clear();
         let peer = std::net::Ipv4Addr::LOCALHOST.into();
-        let request = Request { peer, head: &self.head, body, nonce: self.nonce };
+        let faults = Some(&self.dealer.world().faults);
+        let request = Request { peer, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
         let now = Now { business: MID_2026, traffic_ns: 0 };
         self.dealer.dispatch(&mut self.scratch, &request, now, &mut self.out);
         &self.out

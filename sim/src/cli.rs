@@ -296,8 +296,12 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Result<Cli
     let mut command = Cli::command();
     if let Some(path) = config_path(&arguments) {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| ConfigError::Read { file: file.clone(), error })?;
+        let bytes = std::fs::read(&path).map_err(|error| ConfigError::Read { file: file.clone(), error })?;
+        let text = String::from_utf8(bytes).map_err(|error| ConfigError::Syntax {
+            file: file.clone(),
+            problem: format!("not UTF-8: {error}"),
+        })?;
+
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
             file: file.clone(),
             problem: error.to_string(),

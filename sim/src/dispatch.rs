@@ -17,7 +17,7 @@ use crate::dealer::skills::{Call, Work};
 use crate::faults::decide::REQUEST_HEADER;
 use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
 use crate::faults::effects::business::{rate_limited, too_many_requests};
-use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk};
+use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
 use crate::protocol::call::{self, Envelope, Message};
 use crate::protocol::error::{
     self, AapCode, AapError, Detail, Failure, Occurrence, ProtocolError, write_aap_error,
@@ -30,6 +30,8 @@ use crate::stable::{mix, stable_hash};
 
 /// Calls that one batch may hold.
 pub const MAX_BATCH: usize = 100;
+/// Bytes of replies after which the rest of a batch is refused.
+const MAX_BATCH_REPLY: usize = 8 << 20;
 /// A caller may name the stable key of its request.
 const SIM_KEY: &str = "x-sim-key";
 /// A caller may name itself.
@@ -124,7 +126,13 @@ impl Run<'_> {
         }
         for (index, member) in root.items().enumerate() {
             out.push(if index == 0 { b'[' } else { b',' });
-            self.single(member, index as u64, out);
+            if out.len() < MAX_BATCH_REPLY {
+                self.single(member, index as u64, out);
+            } else {
+                let id = call::read_envelope(member).map_or("null", |envelope| envelope.id);
+                let text = "the replies to this batch are too long; send the rest of it again";
+                self.refuse(out, id, &ProtocolError::invalid_request(text));
+            }
         }
         out.push(b']');
     }
@@ -295,6 +303,7 @@ impl Run<'_> {
             attempt: u64::from(attempt),
             request_effect: asked,
             magic: None,
+            accepting: false,
         };
         let decision = desk.decide(spec.seed, facts, magic.as_ref(), self.now.traffic_ns);
         let ids = match spec.clock.is_frozen() {
@@ -413,6 +422,7 @@ pub fn touch_card(
         attempt: u64::from(dealer.attempts().next(key)),
         request_effect: asked,
         magic: None,
+        accepting: false,
     };
     let decision = desk.decide(spec.seed, facts, None, now.traffic_ns);
     if decision.is_empty() {
@@ -433,6 +443,40 @@ pub fn touch_card(
     }
     carried.add_delivery(&decision, request.in_flight);
     Some(Box::new(carried))
+}
+
+/// What faults do to a connection as it is accepted: a script to play on it instead of speaking HTTP. `number` is the
+/// connection's ordinal, from which its draws are made.
+pub fn accept_script(
+    dealer: &Dealer,
+    desk: &FaultDesk,
+    peer: IpAddr,
+    number: u64,
+    now: Now,
+) -> Option<Script> {
+    if !desk.may_touch(false) {
+        return None;
+    }
+    let client = peer.to_string();
+    let facts = Facts {
+        dealer: dealer.id(),
+        skill: None,
+        path: None,
+        binding: "a2a",
+        conversation: None,
+        client: &client,
+        vin: None,
+        key: number,
+        attempt: 0,
+        request_effect: None,
+        magic: None,
+        accepting: true,
+    };
+    let delivery = desk.decide(dealer.spec().seed, facts, None, now.traffic_ns).delivery?;
+    match delivery.effect.info.apply {
+        Apply::Accept(accept) => Some(accept(&delivery.effect.args, &mut delivery.draw.clone())),
+        _ => None,
+    }
 }
 
 /// The reply when a handler fails in a way nobody foresaw.

@@ -64,7 +64,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn report(failed: &Failed) -> ExitCode {
-    eprintln!("dealer-sim: {failed}");
+    // A reader that is gone changes nothing of the exit code.
+    _ = writeln!(io::stderr(), "dealer-sim: {failed}");
     match failed {
         Failed::Input(_) => ExitCode::from(1),
         Failed::Running(_) => ExitCode::from(2),
@@ -223,10 +224,24 @@ fn card(arguments: ServeArgs) -> Result<(), Failed> {
     until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
 
+/// Standard error, for the log. A reader that is gone must not end the server: what cannot be written is dropped.
+struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        _ = io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn start_log(format: LogFormat) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Log);
     // A log that somebody else has set up already is as good.
     _ = match format {
         LogFormat::Text => builder.try_init(),
@@ -282,7 +297,8 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
         _ => Failed::running(error),
     })?;
     if !is_lawful(server.base_url()) {
-        eprintln!(
+        _ = writeln!(
+            io::stderr(),
             "dealer-sim: the card says {}; AAP wants https there, or http on localhost, 127.0.0.1 or [::1] (--public-url)",
             server.base_url()
         );
@@ -373,9 +389,10 @@ fn health(arguments: &HealthArgs) -> Result<(), Failed> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         write!(stream, "GET /readyz HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n")?;
-        let mut reply = Vec::new();
-        stream.take(64 << 10).read_to_end(&mut reply)?;
-        Ok(String::from_utf8_lossy(&reply).into_owned())
+        // The status line is all that matters, and a server that drips must not hold up a health check.
+        let mut reply = [0; 512];
+        let read = stream.read(&mut reply)?;
+        Ok(String::from_utf8_lossy(&reply[..read]).into_owned())
     };
     let reply = ask().map_err(|error| Failed::Running(format!("{url} does not answer: {error}")))?;
     if reply.split_whitespace().nth(1) == Some("200") {

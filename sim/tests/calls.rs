@@ -25,7 +25,8 @@ fn ask(dealer: &Dealer, headers: &[(&str, &str)], body: &str) -> (Value, bool) {
     }
     let mut out = Vec::new();
     let peer = std::net::Ipv4Addr::LOCALHOST.into();
-    let request = Request { peer, head: &head, body: body.as_bytes(), nonce: 1 };
+    let faults = Some(&dealer.world().faults);
+    let request = Request { peer, head: &head, body: body.as_bytes(), nonce: 1, faults, in_flight: 1 };
     let now = Now { business: "2026-01-05T12:00:00Z".parse().unwrap(), traffic_ns: 0 };
     let said = dealer.dispatch(&mut Scratch::default(), &request, now, &mut out);
     (serde_json::from_slice(&out).unwrap(), said.activated.is_some())
@@ -263,4 +264,28 @@ fn what_a_review_found_stays_mended() {
         long["result"]["message"]["parts"][0]["data"]["data"]["appointment"]["status"], "requested",
         "{long}"
     );
+}
+
+#[test]
+fn what_one_body_can_ask_for_is_bounded() {
+    let dealer = dealer().build().unwrap();
+    // A list of twenty thousand faults is told in part, and the rest is counted.
+    let payload = json!({ "type": "inventory.search.request", "filters": { "condition": vec![""; 20_000] } });
+    let reply = ask(&dealer, &[], &search(&payload).to_string()).0;
+    assert_eq!(typed(&reply)["details"]["errors"].as_array().unwrap().len(), 10_000);
+    assert!(typed(&reply)["message"].as_str().unwrap().contains("the last 10000 are not listed"));
+    // A batch of such calls ends when its replies have grown long enough.
+    let reply = dealer.dispatch_body(Value::Array(vec![search(&payload); 40]).to_string().as_bytes());
+    assert!(reply.len() < 16 << 20, "{} bytes", reply.len());
+    is_a_reply(&reply);
+    // A name is told whole where it is, and short where it is spoken of.
+    let payload = json!({ "type": "inventory.search.request", "\u{200b}".repeat(50_000): 1 });
+    let reply = dealer.dispatch_body(search(&payload).to_string().as_bytes());
+    assert!(reply.len() < 4 * 150_000, "{} bytes", reply.len());
+    // A word said again narrows nothing, and costs nothing.
+    let total = |query: &str| {
+        let payload = json!({ "type": "inventory.search.request", "filters": { "query": query } });
+        ask(&dealer, &[], &search(&payload).to_string()).0["result"]["message"]["parts"][0]["data"]["data"]["total"].clone()
+    };
+    assert_eq!(total("suv"), total(&"suv ".repeat(50)));
 }

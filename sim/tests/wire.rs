@@ -254,3 +254,33 @@ fn a_frozen_clock_repeats_every_reply() {
     assert_ne!(first[0], first[1]);
     assert_ne!(first, talk(&[&flags[..5], &["10"]].concat()));
 }
+
+#[test]
+fn a_reply_that_nobody_reads_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = folder.path().join("limits.toml");
+    std::fs::write(&limits, "write_timeout_ms = 200\n").unwrap();
+    let sim = Sim::start(&["--limits", limits.to_str().unwrap()]);
+    let search = call(
+        "inventory-search",
+        &json!({ "type": "inventory.search.request", "pagination": { "limit": 100 } }),
+    );
+    let body = Value::Array(vec![search; 100]).to_string();
+    let (mut stream, _) = connect(&sim.url());
+    stream
+        .write_all(
+            format!("POST /a2a HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+                .as_bytes(),
+        )
+        .unwrap();
+    let open =
+        || http("GET", &sim.admin("/metrics"), &[], "").2.contains("dealer_sim_http_connections_open 1\n");
+    let begun = Instant::now();
+    while !open() {
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+    while open() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the connection is still held");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

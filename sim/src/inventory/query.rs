@@ -154,6 +154,9 @@ impl Word {
     }
 }
 
+/// Different words of free text that narrow a search; each costs a look at every vehicle.
+const MAX_WORDS: usize = 16;
+
 impl Query {
     /// A query without a filter, for the first 20 vehicles in the dealer's own order.
     pub fn new() -> Query {
@@ -225,7 +228,11 @@ impl Query {
     /// Demands that every word of `text` occur, whatever its case, in the vehicle: inside its year or one of its text members
     /// (status and flags aside), or as its whole stock number or VIN. A text without words is no constraint.
     pub fn text(&mut self, inventory: &Inventory, text: &str) {
-        for word in text.split_whitespace() {
+        for (at, word) in text.split_whitespace().enumerate() {
+            let is_said = text.split_whitespace().take(at).any(|earlier| earlier == word);
+            if is_said || self.word_count == MAX_WORDS {
+                continue;
+            }
             if self.words.len() == self.word_count {
                 self.words.push(Word::default());
             }

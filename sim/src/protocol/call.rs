@@ -1,7 +1,7 @@
 //! A call: the JSON-RPC envelope and the A2A Message in it (AAP digest, section c).
 
 use super::contract::Features;
-use super::error::{AapCode, AapError, Failure, ProtocolError};
+use super::error::{AapCode, AapError, Failure, ProtocolError, shorten};
 use super::format::Format;
 use super::json::{Kind, Value};
 use super::shape::{Field, Record, Shape, TEXT, TEXTS, text};
@@ -229,7 +229,8 @@ pub fn choose_skill(message: &Message<'_>, offered: &[Skill]) -> Result<Skill, F
     };
     if !is_media_type(given, skill.request_media_type()) {
         let expected = skill.request_media_type();
-        let text = format!("A part of type {request_type} has the mediaType {expected}; got {given:?}");
+        let text =
+            format!("A part of type {request_type} has the mediaType {expected}; got {:?}", shorten(given));
         return Err(ProtocolError::content_type(text, given, expected).into());
     }
     if let Some(modes) = message.accepted {
@@ -240,7 +241,7 @@ pub fn choose_skill(message: &Message<'_>, offered: &[Skill]) -> Result<Skill, F
         if !modes.items().filter_map(Value::as_str).any(accepts) {
             let wanted: Vec<_> = modes.items().filter_map(Value::as_str).take(8).collect();
             let wanted = wanted.join(", ");
-            let text = format!("acceptedOutputModes must include {produced}; got {wanted:?}");
+            let text = format!("acceptedOutputModes must include {produced}; got {:?}", shorten(&wanted));
             return Err(ProtocolError::content_type(text, &wanted, produced).into());
         }
     }
@@ -251,7 +252,7 @@ pub fn choose_skill(message: &Message<'_>, offered: &[Skill]) -> Result<Skill, F
 }
 
 fn not_an_aap_request(given: &str) -> ProtocolError {
-    let text = format!("The first part must be a typed AAP request; its mediaType is {given:?}");
+    let text = format!("The first part must be a typed AAP request; its mediaType is {:?}", shorten(given));
     let all: Vec<_> = Skill::ALL.iter().map(|skill| skill.request_media_type()).collect();
     ProtocolError::content_type(text, given, &all.join(", "))
 }

@@ -307,7 +307,7 @@ impl ProtocolError {
 const MAX_METADATA_FIELDS: usize = 16;
 
 /// What a caller sent, short enough to send back.
-fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     const LONGEST: usize = 120;
     match text.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -9,8 +9,11 @@ use super::format::Format;
 use super::json::{Kind, Value};
 use super::shape::{Record, Shape};
 
-/// Faults listed at most; a larger number is counted. A body of the usual limit, one megabyte, cannot hold as many.
-pub const MAX_FAULTS: usize = 200_000;
+/// Faults listed at most; a larger number is counted. A megabyte can hold half a million, whose list would be a hundred
+/// times as long.
+pub const MAX_FAULTS: usize = 10_000;
+/// Characters of a name in a text; the pointer beside it has it whole.
+const SHOWN_NAME: usize = 80;
 
 /// One fault of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,7 +227,7 @@ impl Run<'_> {
                     self.fault(
                         Path::Member(&at, name),
                         "additionalProperties",
-                        format!("unknown member {name:?}"),
+                        format!("unknown member \"{}\"", name.chars().take(SHOWN_NAME).collect::<String>()),
                     );
                 }
             }

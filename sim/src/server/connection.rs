@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,7 +18,10 @@ use tokio::task::LocalSet;
 use super::routes::{Admin, Front};
 use super::wire::Wire;
 use super::{Phase, Shared};
-use crate::dispatch::Scratch;
+use crate::dispatch::{Scratch, accept_script};
+
+/// How long an admin connection may be idle.
+const ADMIN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connection on its way to a worker.
 pub(super) struct Accepted {
@@ -124,7 +128,15 @@ pub(super) fn serve_dealer(
                 // Replies are whole; waiting for more to send would only add delay.
                 _ = accepted.stream.set_nodelay(true);
                 let Ok(stream) = tokio::net::TcpStream::from_std(accepted.stream) else { return };
-                let wire = Wire::new(stream);
+                let wire = Wire::new(stream, shared.limits.write_timeout());
+                let script = {
+                    let (scene, desk) = (shared.world.scene(), &shared.world.faults);
+                    let (peer, number, now) = (accepted.peer, accepted.number, shared.clocks.now());
+                    accept_script(&scene.dealer, desk, peer, number, now)
+                };
+                if let Some(script) = script {
+                    return wire.play_alone(script, phase).await;
+                }
                 let front = Front::new(shared.clone(), scratch, wire.clone(), accepted.peer, accepted.number);
                 let service = service_fn(move |request| {
                     let front = front.clone();
@@ -149,7 +161,9 @@ pub(super) fn serve_admin(
     /// Admin connections open at once.
     const MAX_OPEN: usize = 256;
     let tasks = LocalSet::new();
-    let http = protocol(&shared);
+    let mut http = protocol(&shared);
+    // Idle callers must not keep a health check out for long.
+    http.header_read_timeout(ADMIN_PATIENCE.min(shared.limits.header_timeout()));
     tasks.block_on(runtime, async {
         let listener = match to_tokio(listener) {
             Ok(listener) => listener,
@@ -162,7 +176,11 @@ pub(super) fn serve_admin(
                 _ = running.join_next(), if !running.is_empty() => continue,
                 _ = phase.wait_for(|phase| *phase == Phase::Closed) => break,
             };
-            let Ok((stream, _)) = accepted else { continue };
+            let Ok((stream, _)) = accepted else {
+                // Out of descriptors: trying again at once would find no more of them.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            };
             let admin = Admin { shared: shared.clone() };
             let connection = http.serve_connection(
                 TokioIo::new(stream),

@@ -18,6 +18,8 @@ pub struct Limits {
     pub header_timeout_ms: u64,
     /// Milliseconds for a request body; then 408.
     pub body_timeout_ms: u64,
+    /// Milliseconds in which a peer must take some bytes of a reply; then the connection is reset.
+    pub write_timeout_ms: u64,
     /// Connections open at once; a further one is closed at once, and counted.
     pub connections: usize,
     /// Milliseconds that a stop waits for requests in flight.
@@ -34,6 +36,7 @@ impl Default for Limits {
             header_count: 100,
             header_timeout_ms: 60_000,
             body_timeout_ms: 30_000,
+            write_timeout_ms: 30_000,
             connections: 10_000,
             drain_ms: 4_000,
             page_cap: 100,
@@ -79,13 +82,14 @@ impl Limits {
     }
 
     fn problems(&self) -> Vec<String> {
-        let checks: [(&str, u64, u64, u64); 8] = [
+        let checks: [(&str, u64, u64, u64); 9] = [
             ("body_bytes", self.body_bytes as u64, 1, 1 << 30),
             // hyper's least buffer.
             ("header_bytes", self.header_bytes as u64, 8 << 10, 1 << 24),
             ("header_count", self.header_count as u64, 1, 10_000),
             ("header_timeout_ms", self.header_timeout_ms, 1, 86_400_000),
             ("body_timeout_ms", self.body_timeout_ms, 1, 86_400_000),
+            ("write_timeout_ms", self.write_timeout_ms, 1, 86_400_000),
             ("connections", self.connections as u64, 1, 1 << 20),
             ("drain_ms", self.drain_ms, 0, 600_000),
             ("page_cap", u64::from(self.page_cap), 1, 1000),
@@ -105,6 +109,11 @@ impl Limits {
     /// The time for a request body.
     pub fn body_timeout(&self) -> Duration {
         Duration::from_millis(self.body_timeout_ms)
+    }
+
+    /// The time in which a peer must take some bytes.
+    pub fn write_timeout(&self) -> Duration {
+        Duration::from_millis(self.write_timeout_ms)
     }
 
     /// The time for a stop.

@@ -26,6 +26,10 @@ use crate::stable::mix;
 use crate::world::{Blueprint, World};
 use limits::Limits;
 
+/// How long threads are waited for when everything closes.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+/// At most one warning about failed accepts in this time.
+const WARN_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Connections the kernel holds until they are accepted.
 const BACKLOG: i32 = 1024;
 
@@ -264,10 +268,17 @@ impl Server {
         }
     }
 
+    /// Ends the threads. One in the middle of a long call is not waited for: it ends after it, and nobody sees its reply.
     fn close(&mut self) {
         _ = self.stop.send(Phase::Closed);
+        let deadline = Instant::now() + PATIENCE;
         for thread in self.workers.drain(..).chain(self.admin_thread.take()) {
-            _ = thread.join();
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            if thread.is_finished() {
+                _ = thread.join();
+            }
         }
     }
 }
@@ -275,6 +286,15 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Says that the dealer is no longer ready, however its acceptor ends.
+struct Ready<'r>(&'r AtomicBool);
+
+impl Drop for Ready<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 
@@ -290,12 +310,15 @@ fn accept(
     queues: &[mpsc::UnboundedSender<connection::Accepted>],
     mut phase: watch::Receiver<Phase>,
 ) {
+    // Whatever ends the acceptor, the dealer is not ready without it.
+    let _ready = Ready(&shared.ready);
     runtime.block_on(async {
         let listener = match connection::to_tokio(listener) {
             Ok(listener) => listener,
             Err(error) => return tracing::error!("cannot accept: {error}"),
         };
         let traffic = &shared.world.traffic;
+        let mut warned: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -305,7 +328,10 @@ fn accept(
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of descriptors, or the peer was gone at once: neither ends the server.
-                    tracing::warn!("accept failed: {error}");
+                    if warned.is_none_or(|warned| warned.elapsed() > WARN_EVERY) {
+                        tracing::warn!("accept failed: {error}");
+                        warned = Some(Instant::now());
+                    }
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                     continue;
                 }

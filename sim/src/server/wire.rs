@@ -2,6 +2,7 @@
 //! connection closed over unread bytes is reset by the kernel, and the refusal just written is lost with it.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,6 +14,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use tokio::sync::watch;
+
+use super::Phase;
 use super::playback::{Ended, Playback};
 use crate::faults::Script;
 
@@ -32,6 +36,9 @@ struct Parts {
     playback: RefCell<Option<Playback>>,
     /// Whether the connection is to be reset.
     reset: Cell<bool>,
+    /// How long the peer may take no bytes, and when that is over.
+    write_timeout: Duration,
+    write_deadline: RefCell<Option<Pin<Box<tokio::time::Sleep>>>>,
 }
 
 /// What is said where hyper closes without a word: to a head that outgrows its buffer, or that is HTTP/2's.
@@ -48,10 +55,12 @@ fn refusal(error: &hyper::Error) -> Option<String> {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Wire {
+    pub(super) fn new(stream: TcpStream, write_timeout: Duration) -> Wire {
         Wire(Rc::new(Parts {
             stream: RefCell::new(TokioIo::new(stream)),
             answered: Cell::new(false),
+            write_timeout,
+            write_deadline: RefCell::new(None),
             playback: RefCell::new(None),
             reset: Cell::new(false),
         }))
@@ -60,6 +69,16 @@ impl Wire {
     /// Has the next reply delivered by a script, or lost and the script played over no bytes.
     pub(super) fn play(&self, script: Script, lost: bool) {
         *self.0.playback.borrow_mut() = Some(Playback::new(script, lost));
+    }
+
+    /// Plays a script on a connection that speaks no HTTP, until it ends or everything closes.
+    pub(super) async fn play_alone(self, script: Script, mut phase: watch::Receiver<Phase>) {
+        let mut playback = Playback::new(script, true);
+        let played = std::future::poll_fn(|cx| playback.poll(&mut self.0.stream.borrow_mut(), cx));
+        tokio::select! {
+            _ = played => {}
+            _ = phase.wait_for(|phase| *phase >= Phase::Draining) => {}
+        }
     }
 
     /// Goes on with the script, if there is one; an error ends the connection.
@@ -88,6 +107,21 @@ impl Wire {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Passes a write's progress on; without any for too long it fails, so that a peer that never reads does not hold its
+    /// reply for ever.
+    fn watch(&self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut deadline = self.0.write_deadline.borrow_mut();
+        if written.is_ready() {
+            *deadline = None;
+            return written;
+        }
+        let sleep = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.0.write_timeout)));
+        match sleep.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
         }
     }
 
@@ -137,7 +171,8 @@ impl Write for Wire {
         if self.take_for_playback(buf) {
             return Poll::Ready(Ok(buf.len()));
         }
-        self.inner(|stream| stream.poll_write(cx, buf))
+        let written = self.inner(|stream| stream.poll_write(cx, buf));
+        self.watch(written, cx)
     }
 
     fn poll_write_vectored(
@@ -153,7 +188,8 @@ impl Write for Wire {
             });
             return Poll::Ready(Ok(taken.sum()));
         }
-        self.inner(|stream| stream.poll_write_vectored(cx, bufs))
+        let written = self.inner(|stream| stream.poll_write_vectored(cx, bufs));
+        self.watch(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
