@@ -20,6 +20,7 @@ pub mod dealer;
 pub mod dispatch;
 pub mod faults;
 pub mod inventory;
+pub mod journal;
 pub mod protocol;
 pub mod run;
 pub mod server;
