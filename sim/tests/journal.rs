@@ -82,7 +82,7 @@ fn an_entry_reads_as_it_was_recorded_and_in_a_fixed_order() {
 
 #[test]
 fn pages_and_entries_are_as_their_schema_says() {
-    let journal = Journal::new(Limits { body_bytes: 8, ..Limits::default() }, 2);
+    let journal = Journal::new(Limits { reply_bytes: 8, ..Limits::default() }, 2);
     let bare = Exchange {
         client: Client::Credential(7),
         skill: None,
@@ -152,6 +152,18 @@ fn a_journal_of_no_size_keeps_nothing_and_says_so() {
         let page = journal.all(0);
         assert_eq!((page.entries.len(), page.dropped, page.complete_after), (0, 2, 2));
     }
+}
+
+#[test]
+fn an_entry_too_large_goes_before_older_ones_and_is_not_forgotten() {
+    let journal = Journal::new(limits(2, 400), 1);
+    let shard = journal.shard(0);
+    shard.record(&exchange());
+    shard.record(&Exchange { reply: Body::whole(&[b'a'; 400]), ..exchange() });
+    assert_eq!((numbers(&journal), journal.all(0).complete_after), (vec![1], 2));
+    shard.record(&exchange());
+    // Now the first has left the window; the second is still the newest that is missing.
+    assert_eq!((numbers(&journal), journal.all(0).complete_after), (vec![3], 2));
 }
 
 #[test]
@@ -326,7 +338,7 @@ fn what_is_missing_makes_the_answer_unknown_unless_it_cannot_matter() {
     assert_eq!(of(json!({ "sequence": [{ "message_id": "c" }, { "message_id": "d" }] })), Finding::Pass);
     assert_eq!(ask(&journal, &json!({ "match": {} })).dropped, 2);
     // A payload that was cut may have said anything; another member still tells.
-    let journal = story(Limits { body_bytes: 40, ..Limits::default() });
+    let journal = story(Limits { request_bytes: 40, ..Limits::default() });
     let of = |question: Value| ask(&journal, &question).verdict;
     let honda = json!({ "filters": { "make": ["Honda"] } });
     assert_eq!(of(json!({ "match": { "payload": honda } })), Finding::Unknown);
@@ -474,11 +486,11 @@ proptest! {
     fn bounds_hold_and_what_is_not_kept_is_counted(
         entries in 0u64..40,
         bytes in 0usize..6000,
-        body_bytes in 0usize..500,
+        (request_bytes, reply_bytes) in (0usize..500, 0usize..500),
         shards in 1usize..4,
         steps in prop::collection::vec(step(), 0..120),
     ) {
-        let limits = Limits { entries, bytes, body_bytes };
+        let limits = Limits { entries, bytes, request_bytes, reply_bytes };
         let journal = Journal::new(limits, shards);
         let mark = FaultMark { trigger: "t", effect: "e", repro: "r" };
         // What each entry should say, by its number.
@@ -514,10 +526,10 @@ proptest! {
         prop_assert!(page.entries.is_sorted_by(|a, b| a.seq < b.seq));
         for entry in &page.entries {
             let (_, asked, told, faults) = said.iter().find(|(seq, ..)| *seq == entry.seq).unwrap();
-            for (body, whole) in [(&entry.request, asked), (&entry.reply, told)] {
+            for (body, whole, most) in [(&entry.request, asked, request_bytes), (&entry.reply, told, reply_bytes)] {
                 prop_assert_eq!(body.bytes, whole.len() as u64);
-                prop_assert_eq!(body.body.as_bytes(), &whole[..whole.len().min(body_bytes)]);
-                prop_assert_eq!(body.truncated, whole.len() > body_bytes);
+                prop_assert_eq!(body.body.as_bytes(), &whole[..whole.len().min(most)]);
+                prop_assert_eq!(body.truncated, whole.len() > most);
             }
             prop_assert_eq!(entry.faults.len(), *faults);
         }

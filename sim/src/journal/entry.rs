@@ -161,7 +161,6 @@ fn named(bytes: &[u8]) -> Option<String> {
     (!bytes.is_empty()).then(|| text(bytes))
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
 }

@@ -114,7 +114,7 @@ pub struct Delivery {
 pub struct Body<'a> {
     /// Bytes of the whole body.
     pub bytes: u64,
-    /// The body, or as much of it as the caller has; the journal keeps the first [`super::Limits::body_bytes`].
+    /// The body, or as much of it as the caller has; the journal keeps the beginning ([`super::Limits`]).
     pub body: &'a [u8],
 }
 

@@ -43,15 +43,18 @@ fn bounded(text: &[u8]) -> &[u8] {
 pub struct Limits {
     /// Entries kept: the newest this many, over all shards. 0 keeps none.
     pub entries: u64,
-    /// Bytes of texts and bodies kept, shared out evenly over the shards.
+    /// Bytes of texts and bodies kept, shared out evenly over the shards. An entry's fixed facts come on top: less than
+    /// 300 bytes each.
     pub bytes: usize,
-    /// Bytes kept of one body; the rest is cut, and the entry says so.
-    pub body_bytes: usize,
+    /// Bytes kept of a request's body; the rest is cut, and the entry says so.
+    pub request_bytes: usize,
+    /// Bytes kept of a reply's body. Copying it is most of what a record costs.
+    pub reply_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { entries: 10_000, bytes: 64 << 20, body_bytes: 16 << 10 }
+        Limits { entries: 10_000, bytes: 64 << 20, request_bytes: 16 << 10, reply_bytes: 8 << 10 }
     }
 }
 
@@ -169,7 +172,7 @@ impl Journal {
             let outdated = ring.count_to(floor);
             totals.kept += ring.len() as u64 - outdated;
             totals.dropped += ring.dropped + outdated;
-            totals.bytes += ring.bytes();
+            totals.bytes += ring.held;
         }
         totals.recorded = totals.kept + totals.dropped;
         totals
@@ -266,5 +269,13 @@ impl Journal {
                 return looked_at;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn fixed_facts_are_as_small_as_the_limits_say() {
+        assert!(size_of::<super::Record>() < 300, "{}", size_of::<super::Record>());
     }
 }

@@ -131,7 +131,12 @@ pub(super) struct Ring {
     /// Where the next record would begin, in bytes since the ring began.
     head: u64,
     window: u64,
-    body_bytes: usize,
+    request_bytes: usize,
+    reply_bytes: usize,
+    /// Where the faults of a record are put together.
+    faults: Vec<u8>,
+    /// Bytes of texts and bodies that are kept.
+    pub(super) held: u64,
     /// Records that no longer fit, since the ring was last cleared.
     pub(super) dropped: u64,
     /// The number of the newest of them; 0 when there is none.
@@ -139,15 +144,20 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring with this share of the journal's bytes. The pages of the arena are taken when they are first written.
+    /// A ring with this share of the journal's bytes. Room is reserved now, so that no call waits for the queue to grow;
+    /// the system gives the pages when they are first written.
     pub(super) fn new(limits: &Limits, arena_bytes: usize) -> Ring {
+        const MOST_RESERVED: u64 = 1 << 16;
         Ring {
-            records: VecDeque::new(),
+            records: VecDeque::with_capacity(limits.entries.min(MOST_RESERVED) as usize),
             arena: vec![0; arena_bytes],
             head: 0,
             window: limits.entries,
             // Places within a record are 32 bits wide.
-            body_bytes: limits.body_bytes.min(1 << 30),
+            request_bytes: limits.request_bytes.min(1 << 30),
+            reply_bytes: limits.reply_bytes.min(1 << 30),
+            faults: Vec::new(),
+            held: 0,
             dropped: 0,
             dropped_to: 0,
         }
@@ -156,13 +166,9 @@ impl Ring {
     pub(super) fn clear(&mut self) {
         self.records.clear();
         self.head = 0;
+        self.held = 0;
         self.dropped = 0;
         self.dropped_to = 0;
-    }
-
-    /// Bytes of texts and bodies that are kept.
-    pub(super) fn bytes(&self) -> u64 {
-        self.records.iter().map(|record| record.len() as u64).sum()
     }
 
     /// Records numbered up to `floor`, which no reader is shown any more though they are still here.
@@ -191,8 +197,10 @@ impl Ring {
 
     fn drop_oldest(&mut self) {
         if let Some(record) = self.records.pop_front() {
+            self.held -= record.len() as u64;
             self.dropped += 1;
-            self.dropped_to = record.seq;
+            // One that was too large may have gone before an older one.
+            self.dropped_to = self.dropped_to.max(record.seq);
         }
     }
 
@@ -201,8 +209,14 @@ impl Ring {
         while self.records.front().is_some_and(|oldest| seq - oldest.seq >= self.window) {
             self.drop_oldest();
         }
-        let mut faults = Vec::new();
+        let mut faults = std::mem::take(&mut self.faults);
+        faults.clear();
         write_faults(&mut faults, exchange.faults);
+        self.store(seq, exchange, &faults);
+        self.faults = faults;
+    }
+
+    fn store(&mut self, seq: u64, exchange: &Exchange<'_>, faults: &[u8]) {
         let (caller, client) = match exchange.client {
             Client::Named(name) => (Caller::Named, name),
             Client::Credential(hash) => (Caller::Credential(hash), &b""[..]),
@@ -214,9 +228,9 @@ impl Ring {
             bounded(exchange.method.as_bytes()),
             bounded(exchange.conversation.as_bytes()),
             bounded(exchange.message_id.as_bytes()),
-            &faults,
-            &exchange.request.body[..exchange.request.body.len().min(self.body_bytes)],
-            &exchange.reply.body[..exchange.reply.body.len().min(self.body_bytes)],
+            faults,
+            beginning(exchange.request, self.request_bytes),
+            beginning(exchange.reply, self.reply_bytes),
         ];
         let mut ends = [0; PIECES];
         let mut len = 0;
@@ -235,6 +249,7 @@ impl Ring {
             self.arena[at..at + piece.len()].copy_from_slice(piece);
             at += piece.len();
         }
+        self.held += len as u64;
         self.records.push_back(Record {
             seq,
             start,
@@ -270,6 +285,10 @@ impl Ring {
         }
         start
     }
+}
+
+fn beginning(body: Body<'_>, most: usize) -> &[u8] {
+    &body.body[..body.body.len().min(most)]
 }
 
 /// Each text with its length in front (16 bits, little endian); at most [`MAX_FAULTS`] of them.
