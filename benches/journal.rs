@@ -44,15 +44,18 @@ fn record(criterion: &mut Criterion) {
         effect: "rate_limited(retry_after=2s)",
         repro: "seed=42;plan=0123456789abcdef;rule=throttle;key=0123456789abcdef;attempt=1",
     };
-    let cases: [(&str, &[u8], &[u8], &[FaultMark<'_>]); 5] = [
-        ("no bodies", b"", b"", &[]),
-        ("no bodies, one fault", b"", b"", &[mark]),
-        ("700 B asked", &small, b"", &[]),
-        ("700 B asked, 700 B said", &small, &small, &[]),
-        ("700 B asked, 8 KiB said", &small, &large, &[]),
+    let usual = Limits::default();
+    let whole = Limits { reply_bytes: large.len(), ..usual };
+    let cases: [(&str, Limits, &[u8], &[u8], &[FaultMark<'_>]); 6] = [
+        ("no bodies", usual, b"", b"", &[]),
+        ("no bodies, one fault", usual, b"", b"", &[mark]),
+        ("700 B asked", usual, &small, b"", &[]),
+        ("700 B asked, 700 B said", usual, &small, &small, &[]),
+        ("700 B asked, 8 KiB said", usual, &small, &large, &[]),
+        ("700 B asked, 8 KiB said and kept whole", whole, &small, &large, &[]),
     ];
-    for (name, request, reply, faults) in cases {
-        let journal = Journal::new(Limits::default(), 2);
+    for (name, limits, request, reply, faults) in cases {
+        let journal = Journal::new(limits, 2);
         let shard = journal.shard(0);
         let exchange = exchange(request, reply, faults);
         // Full before it is measured: every record then drops one.

@@ -54,7 +54,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { entries: 10_000, bytes: 64 << 20, request_bytes: 16 << 10, reply_bytes: 8 << 10 }
+        Limits { entries: 10_000, bytes: 64 << 20, request_bytes: 16 << 10, reply_bytes: 4 << 10 }
     }
 }
 
