@@ -46,13 +46,15 @@ fn record(criterion: &mut Criterion) {
     };
     let usual = Limits::default();
     let whole = Limits { reply_bytes: large.len(), ..usual };
-    let cases: [(&str, Limits, &[u8], &[u8], &[FaultMark<'_>]); 6] = [
-        ("no bodies", usual, b"", b"", &[]),
-        ("no bodies, one fault", usual, b"", b"", &[mark]),
-        ("700 B asked", usual, &small, b"", &[]),
-        ("700 B asked, 700 B said", usual, &small, &small, &[]),
-        ("700 B asked, 8 KiB said", usual, &small, &large, &[]),
-        ("700 B asked, 8 KiB said and kept whole", whole, &small, &large, &[]),
+    let (none, small, large) = (&b""[..], &small[..], &large[..]);
+    let (unharmed, faulted) = (&[][..], &[mark][..]);
+    let cases = [
+        ("no bodies", usual, none, none, unharmed),
+        ("no bodies, one fault", usual, none, none, faulted),
+        ("700 B asked", usual, small, none, unharmed),
+        ("700 B asked, 700 B said", usual, small, small, unharmed),
+        ("700 B asked, 8 KiB said", usual, small, large, unharmed),
+        ("700 B asked, 8 KiB said and kept whole", whole, small, large, unharmed),
     ];
     for (name, limits, request, reply, faults) in cases {
         let journal = Journal::new(limits, 2);
