@@ -33,6 +33,9 @@ enum Piece {
 }
 
 const PIECES: usize = 8;
+/// Bytes of one copy. For longer ones the C library turns to other instructions, which are slower here: a call with
+/// 4 KiB of a reply took 420 ns in one copy and 250 ns in pieces (AMD EPYC, `benches/journal.rs`).
+const COPIED_AT_ONCE: usize = 1024;
 
 /// The facts of a record that have a fixed size, and where its pieces lie.
 #[derive(Debug, Clone, Copy)]
@@ -245,9 +248,9 @@ impl Ring {
         }
         let start = self.make_room(len);
         let mut at = self.place(start);
-        for piece in pieces {
-            self.arena[at..at + piece.len()].copy_from_slice(piece);
-            at += piece.len();
+        for run in pieces.into_iter().flat_map(|piece| piece.chunks(COPIED_AT_ONCE)) {
+            self.arena[at..at + run.len()].copy_from_slice(run);
+            at += run.len();
         }
         self.held += len as u64;
         self.records.push_back(Record {
