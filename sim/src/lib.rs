@@ -21,6 +21,7 @@ pub mod dispatch;
 pub mod document;
 pub mod faults;
 pub mod inventory;
+pub mod journal;
 pub mod protocol;
 pub mod run;
 pub mod server;
