@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
@@ -81,11 +81,11 @@ pub struct RunArgs {
     pub contract: Option<String>,
 
     /// Send leads to a dealer that does not prove itself a simulator; they are marked as tests
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_REAL_LEADS", value_parser = FalseyValueParser::new(), help_heading = "Dealer")]
+    #[arg(long, env = "DEALER_LOADGEN_ALLOW_REAL_LEADS", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
     pub allow_real_leads: bool,
 
     /// Speak the unreleased contract 2.0 to a host other than this one, which you know to be a test system
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = FalseyValueParser::new(), help_heading = "Dealer")]
+    #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
     pub allow_draft_contract: bool,
 
     /// Sessions that start per second, on a schedule that waits for nobody [default: 50/s]
@@ -224,7 +224,7 @@ pub struct RunArgs {
     pub ca: Option<PathBuf>,
 
     /// Believe any certificate
-    #[arg(long, env = "DEALER_LOADGEN_INSECURE", value_parser = FalseyValueParser::new(), help_heading = "Connections")]
+    #[arg(long, env = "DEALER_LOADGEN_INSECURE", value_parser = BoolishValueParser::new(), help_heading = "Connections")]
     pub insecure: bool,
 
     /// The version of HTTP; only 1.1 so far
@@ -272,6 +272,6 @@ pub struct RunArgs {
     pub format: String,
 
     /// Show no progress
-    #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = FalseyValueParser::new(), help_heading = "Output")]
+    #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = BoolishValueParser::new(), help_heading = "Output")]
     pub quiet: bool,
 }
