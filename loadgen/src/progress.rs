@@ -64,7 +64,9 @@ impl Progress {
                 bar.set_message(message());
                 bar.set_position(second);
             }
-            Progress::Lines if second.is_multiple_of(LINE_SECONDS) => tell(&format!("{second}s: {}", message())),
+            Progress::Lines if second.is_multiple_of(LINE_SECONDS) => {
+                tell(&format!("{second}s: {}", message()))
+            }
             Progress::Lines | Progress::Quiet => {}
         }
     }

@@ -516,6 +516,18 @@ mod tests {
     }
 
     #[test]
+    fn a_negative_number_gets_the_flag_s_own_message() {
+        for (flag, value) in [("--rate", "-1/s"), ("--users", "-1"), ("--duration", "-5s"), ("--seed", "-1")]
+        {
+            let faults = read(&[flag, value]).unwrap_err();
+            assert!(
+                faults.len() == 1 && faults[0].starts_with(&format!("{flag} {value:?}: give ")),
+                "{faults:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_raw_endpoint_needs_a_contract() {
         assert!(read(&["--endpoint-raw", "http://127.0.0.1:1/a2a"]).is_err());
         assert!(read(&["--endpoint-raw", "http://127.0.0.1:1/a2a", "--contract", "3.0"]).is_ok());

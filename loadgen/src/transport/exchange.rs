@@ -158,20 +158,11 @@ impl Wire {
             let (body, end) = self.receive_body(config, &head, body_start).await?;
             // Bytes after the reply belong to no request: the connection cannot be trusted with another.
             self.reusable = head.keep_alive && end == self.buffer.len();
-            return Ok(ReplySpan {
-                status: head.status,
-                is_json: head.is_json,
-                head: 0..body_start,
-                body,
-            });
+            return Ok(ReplySpan { status: head.status, is_json: head.is_json, head: 0..body_start, body });
         }
     }
 
-    async fn receive_head(
-        &mut self,
-        clock: &Clock,
-        progress: &mut Progress,
-    ) -> Result<Head, Fault> {
+    async fn receive_head(&mut self, clock: &Clock, progress: &mut Progress) -> Result<Head, Fault> {
         loop {
             if !self.buffer.is_empty()
                 && let Some(head) = http1::parse_head(&self.buffer).map_err(|_| Fault::BadHttp)?
