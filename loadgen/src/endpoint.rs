@@ -6,6 +6,7 @@ use dealer_sim::protocol::Contract;
 use dealer_sim::protocol::card::{PATH as CARD_PATH, SIMULATOR_PROVIDER};
 use serde::Deserialize;
 
+use crate::envelope::own_lines;
 use crate::pacer::Clock;
 use crate::transport::{Address, AddressError, Client, Config, Fault, Options, PrepareError};
 
@@ -173,16 +174,12 @@ async fn get(address: &Address, options: &Options) -> Result<(u16, Option<String
     let prepared = Config::prepare(address, options).await;
     let config = prepared.map_err(|source| EndpointError::Prepare { url: url.clone(), source })?;
     let client = Client::new(config, Clock::starting_in(Duration::ZERO), 1, 0);
-    let mut request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: dealer-loadgen/{}\r\nAccept: application/json\r\n",
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n\r\n",
         address.target,
         address.authority,
-        env!("CARGO_PKG_VERSION"),
+        own_lines(&options.headers),
     );
-    for (name, value) in &options.headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
-    }
-    request.push_str("Connection: close\r\n\r\n");
     let unreached = |fault| EndpointError::Unreached { url: url.clone(), fault };
     let mut connection = client.acquire().await.map_err(unreached)?;
     let exchange = client.exchange(&mut connection, request.as_bytes()).await;
