@@ -6,7 +6,7 @@ use dealer_sim::protocol::Contract;
 use dealer_sim::protocol::card::{PATH as CARD_PATH, SIMULATOR_PROVIDER};
 use serde::Deserialize;
 
-use crate::envelope::own_lines;
+use crate::envelope::{may_hold_secrets, own_lines};
 use crate::pacer::Clock;
 use crate::transport::{Address, AddressError, Client, Config, Fault, Options, PrepareError};
 
@@ -70,6 +70,17 @@ pub(crate) enum EndpointError {
         url: String,
         /// What is wrong.
         reason: String,
+    },
+    /// Credentials were given, and the card sends them elsewhere.
+    #[error(
+        "the agent card of {card} sends requests to {target}, and the credentials of --bearer-env and --header are not sent \
+         to another origin; if that is where they belong, name the URL with --endpoint-raw"
+    )]
+    OtherOrigin {
+        /// The card's origin.
+        card: String,
+        /// Where it sends requests.
+        target: String,
     },
     /// The card offers nothing that is spoken here.
     #[error("the agent card at {url} offers {found}; this program speaks {wanted}")]
@@ -147,7 +158,13 @@ pub(crate) async fn discover(
         let (status, server, body) = get(&address, options).await?;
         let url = address.to_string();
         if status == 200 {
-            return read_card(&address, server.as_deref(), &body, wanted);
+            let endpoint = read_card(&address, server.as_deref(), &body, wanted)?;
+            let (card, target) = (address.origin(), endpoint.address.origin());
+            // Whoever writes a card could otherwise have the credentials sent anywhere.
+            if card != target && may_hold_secrets(&options.headers) {
+                return Err(EndpointError::OtherOrigin { card, target });
+            }
+            return Ok(endpoint);
         }
         last = Some(EndpointError::NoCard { url, status });
     }
@@ -235,7 +252,7 @@ fn read_card(
     let is_simulator = server.is_some_and(|server| server.starts_with(SIMULATOR_SERVER))
         && card.provider.is_some_and(|provider| provider.organization == SIMULATOR_PROVIDER)
         // The proof is of who sent the card; it does not reach to another host that the card names.
-        && (target.tls, &target.host, target.port) == (address.tls, &address.host, address.port);
+        && target.origin() == address.origin();
     Ok(Endpoint {
         address: target,
         contract,

@@ -222,6 +222,7 @@ async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, 
                 let found = endpoint::discover(url, &settings.options, *contract).await;
                 found.map(|endpoint| (endpoint, None)).map_err(|error| match error {
                     EndpointError::Prepare { source, .. } if source.is_usage() => prepare_error(source),
+                    error @ EndpointError::OtherOrigin { .. } => RunError::usage(error),
                     other => RunError::failed(other),
                 })
             }
