@@ -198,7 +198,8 @@ fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limit
     if let Some(allowed) = allowed {
         let room = allowed.saturating_sub(OTHER_DESCRIPTORS) / ends;
         let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
-        if room < wanted {
+        // Nobody has asked for the default's many connections: what will not be missed is not worth a warning.
+        if room < settings.load.likely_connections().max(settings.connections.unwrap_or(0)) {
             progress.say(&format!(
                 "Only {room} connections fit into the limit of {allowed} open files (ulimit -n); what needs more waits."
             ));

@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) load: Load,
     /// The load in the words of its flags.
     pub(crate) load_text: String,
+    /// The limit of connections, if the user has given one.
+    pub(crate) connections: Option<usize>,
     pub(crate) threads: Option<usize>,
     pub(crate) options: Options,
     pub(crate) thresholds: Vec<Threshold>,
@@ -167,6 +169,7 @@ impl Settings {
             sets,
             target,
             consent: Consent { real_leads: args.allow_real_leads, draft_contract: args.allow_draft_contract },
+            connections: args.connections.as_ref().map(|_| load.limits.connections),
             load,
             load_text,
             threads,
