@@ -12,7 +12,7 @@ pub(crate) struct Evidence {
     pub(crate) scheduled: u64,
     /// Those of them that were let go within it.
     pub(crate) on_time: u64,
-    /// Sessions never begun, because too many were in flight.
+    /// Sessions never begun: too many were in flight, or the run ended before they could be.
     pub(crate) not_sent: u64,
     /// Requests with an outcome.
     pub(crate) finished: u64,
@@ -72,7 +72,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     }
     if evidence.not_sent > 0 {
         notes.push(format!(
-            "{} sessions were never started, because too many were in flight (--max-in-flight)",
+            "{} sessions were never started: too many were in flight (--max-in-flight), or the run ended before their turn",
             evidence.not_sent
         ));
     }

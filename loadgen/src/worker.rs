@@ -110,6 +110,8 @@ pub(crate) struct Worker {
 
 /// Sessions that wait for a place beyond this many are not begun.
 const MAX_WAITING: usize = 1_000_000;
+/// Sessions that were due and not reached are counted up to this many, which takes about a second.
+const MAX_OVERDUE: usize = 20_000_000;
 /// After this many sessions begun at once, those begun get their turn.
 const BURST: usize = 32;
 /// Scratch memory kept for later sessions.
@@ -174,14 +176,15 @@ impl Worker {
             let worker = Rc::clone(&self);
             async move { worker.pacer.run().await }
         });
+        let mut arriving = None;
         match self.plan.load.arrivals.clone() {
             Arrivals::Open(_) => {
                 self.enter();
                 let worker = Rc::clone(&self);
-                spawn_local(async move {
+                arriving = Some(spawn_local(async move {
                     worker.arrive().await;
                     worker.leave();
-                });
+                }));
             }
             Arrivals::Closed { users } => {
                 for user in (self.lane..users as usize).step_by(self.lanes) {
@@ -215,6 +218,10 @@ impl Worker {
                     }
                 }
             }
+        }
+        // Once stopped it waits for nothing more: it counts what is due and was not reached.
+        if let Some(arriving) = arriving {
+            let _ = arriving.await;
         }
         driver.abort();
         let now = self.clock.now();
@@ -301,7 +308,7 @@ impl Worker {
             }
         }
         let now = self.clock.now();
-        for overdue in arrivals.take_while(|arrival| arrival.at < now).take(MAX_WAITING) {
+        for overdue in arrivals.take_while(|arrival| arrival.at < now).take(MAX_OVERDUE) {
             self.count_scheduled(overdue.at);
             self.count_not_sent(overdue.at);
         }
@@ -311,18 +318,23 @@ impl Worker {
     fn launch(self: &Rc<Worker>, start: Start, in_flight: &Rc<Cell<usize>>) {
         in_flight.set(in_flight.get() + 1);
         self.enter();
+        // Counted here and not in the task, which a run that gives up may never let begin.
+        self.count_started(start.intended);
         let worker = Rc::clone(self);
         let in_flight = Rc::clone(in_flight);
         spawn_local(async move {
-            let mut next = Some(start);
-            while let Some(start) = next {
+            session::run(&worker, start).await;
+            while let Some(start) = worker.next_waiting() {
                 worker.count_started(start.intended);
                 session::run(&worker, start).await;
-                next = worker.waiting.borrow_mut().pop_front();
             }
             in_flight.set(in_flight.get() - 1);
             worker.leave();
         });
+    }
+
+    fn next_waiting(&self) -> Option<Start> {
+        self.waiting.borrow_mut().pop_front()
     }
 
     /// One user, who runs session after session.
