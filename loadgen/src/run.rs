@@ -38,12 +38,12 @@ pub(crate) enum Ending {
     ConditionFailed,
 }
 
-/// Why there is no result.
+/// Why a run gave nothing that could be judged.
 #[derive(Debug)]
 pub(crate) enum RunError {
     /// The user must change something; one sentence or more.
     Usage(Vec<String>),
-    /// Something failed on the way.
+    /// Something failed on the way, or the dealer never answered.
     Failed(Box<dyn Error>),
     /// A second signal came.
     Aborted(Signal),
@@ -146,6 +146,13 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     let written = collector.finish(&result);
     print(&settings, &result).map_err(RunError::failed)?;
     written.map_err(RunError::failed)?;
+    if signal.is_none() && is_unanswered(&result.tally) {
+        return Err(RunError::failed(format!(
+            "not one request got an HTTP reply from {}: {}",
+            result.endpoint,
+            counted(&result.tally)
+        )));
+    }
     Ok(match signal {
         Some((signal, _)) => Ending::Interrupted(signal),
         None if !result.verdict.valid => Ending::NotValid,
@@ -183,6 +190,19 @@ fn checks_failed(workload: &Workload, tally: &Tally) -> u64 {
         }
     }
     failed
+}
+
+/// Whether no request got an HTTP reply, though the scenario expects one of them at least.
+fn is_unanswered(tally: &Tally) -> bool {
+    let expected: u64 = tally.steps.iter().map(|step| step.expected).sum();
+    tally.finished() > 0 && expected == 0 && tally.outcomes().keys().all(|label| Fault::is_unanswered(label))
+}
+
+/// The outcomes in words, such as `transport.refused 5`.
+fn counted(tally: &Tally) -> String {
+    let outcomes = tally.outcomes();
+    let words: Vec<String> = outcomes.iter().map(|(label, count)| format!("{label} {count}")).collect();
+    words.join(", ")
 }
 
 /// Raises the limit of open files, and lowers that of connections to what it allows.
@@ -370,6 +390,7 @@ fn result_of(
         on_time: tally.sessions.on_time,
         not_sent: tally.sessions.not_sent,
         finished: tally.finished(),
+        is_unanswered: is_unanswered(&tally),
         lag_p99: tally.lag.quantile(0.99),
         response_p99: tally.response().quantile(0.99),
         busiest_worker,

@@ -16,6 +16,8 @@ pub(crate) struct Evidence {
     pub(crate) not_sent: u64,
     /// Requests with an outcome.
     pub(crate) finished: u64,
+    /// Whether none of them got an HTTP reply, though the scenario expects one.
+    pub(crate) is_unanswered: bool,
     /// The pacer's lag, in nanoseconds; `None` if too little was paced.
     pub(crate) lag_p99: Option<u64>,
     /// The response time, in nanoseconds.
@@ -58,6 +60,11 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     let mut notes = Vec::new();
     if evidence.finished == 0 {
         reasons.push("no request finished in the measured time".to_owned());
+    }
+    if evidence.is_unanswered {
+        reasons.push(
+            "not one request got an HTTP reply, so that the latencies are only those of failing".to_owned(),
+        );
     }
     if evidence.is_open && evidence.scheduled > 0 {
         let reached = evidence.on_time as f64 / evidence.scheduled as f64;
@@ -162,6 +169,7 @@ mod tests {
         reason(Evidence { no_ports: 1, ..good() }, "free port");
         reason(Evidence { no_descriptors: 1, ..good() }, "ulimit");
         reason(Evidence { saturated: 1, ..good() }, "hour");
+        reason(Evidence { is_unanswered: true, ..good() }, "HTTP reply");
         reason(Evidence { finished: 0, ..good() }, "no request finished");
     }
 

@@ -154,6 +154,12 @@ pub(crate) fn spawn(
     })
 }
 
+/// How long a user waits after so many sessions in a row that found no connection: 10 ms, doubled each time, up to 1 s.
+/// A refusal is quicker than any reply, so that without a pause users would do nothing but knock.
+fn pause_after(failures: u32) -> Nanos {
+    if failures == 0 { 0 } else { (10_000_000 << (failures - 1).min(7)).min(SECOND) }
+}
+
 impl Worker {
     /// Whether nothing more may begin.
     pub(crate) fn is_stopped(&self) -> bool {
@@ -343,6 +349,7 @@ impl Worker {
         // Not before the start of the run.
         let Some(mut intended) = self.pacer.release_at(0).await else { return };
         let mut ordinal = user;
+        let mut failures = 0;
         while load.window.to.is_none_or(|to| intended < to)
             && load.sessions.is_none_or(|sessions| ordinal < sessions)
         {
@@ -362,7 +369,9 @@ impl Worker {
             self.count_scheduled(intended);
             self.count_started(intended);
             let before = intended;
-            intended = session::run(self, Start { ordinal, intended, release, paced }).await;
+            let over = session::run(self, Start { ordinal, intended, release, paced }).await;
+            failures = if over.is_unconnected { u32::saturating_add(failures, 1) } else { 0 };
+            intended = over.next + pause_after(failures);
             if intended == before {
                 // A session without a single due step takes no time: do not spin in it.
                 let Some(later) = self.pacer.release_at(intended + 1_000_000).await else { return };
@@ -394,5 +403,17 @@ impl Worker {
         if self.plan.load.window.contains(intended) {
             change(&mut self.recorder.borrow_mut().tally);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_after_failures_doubles_up_to_a_second() {
+        let millis: Vec<u64> = (0..10).map(|failures| pause_after(failures) / 1_000_000).collect();
+        assert_eq!(millis, [0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert_eq!(pause_after(u32::MAX), SECOND);
     }
 }

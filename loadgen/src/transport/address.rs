@@ -130,7 +130,10 @@ mod tests {
         assert_eq!((address.host.as_str(), address.authority.as_str()), ("::1", "[::1]:9"));
         assert!(address.is_loopback());
         assert_eq!(address.origin(), "http://[::1]:9");
-        assert_eq!(Address::parse("https://Dealer.Example/x").unwrap().origin(), "https://dealer.example:443");
+        assert_eq!(
+            Address::parse("https://Dealer.Example/x").unwrap().origin(),
+            "https://dealer.example:443"
+        );
         assert!(!Address::parse("https://dealer.example").unwrap().is_loopback());
     }
 

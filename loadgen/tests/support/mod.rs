@@ -47,6 +47,8 @@ pub(crate) enum Manner {
     Status(u16),
     /// Answers rightly, after an interim reply.
     Interim,
+    /// Sends interim replies only, without end.
+    EndlessInterim,
     /// Answers with an AAP error.
     Aap(&'static str, i64),
     /// Leaves `contextId` out.
@@ -308,6 +310,9 @@ async fn answer(
             stream.write_all(head.as_bytes()).await?;
         }
         Manner::Status(status) => stream.write_all(&http(status, is_simulator, b"busy")).await?,
+        Manner::EndlessInterim => loop {
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        },
         Manner::Interim => {
             stream.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n").await?;
             stream.write_all(&right(None, None)).await?;
