@@ -65,7 +65,7 @@ impl Progress {
                 bar.set_position(second);
             }
             Progress::Lines if second.is_multiple_of(LINE_SECONDS) => {
-                tell(&format!("{second}s: {}", message()))
+                tell(&format!("{second}s: {}", message()));
             }
             Progress::Lines | Progress::Quiet => {}
         }
