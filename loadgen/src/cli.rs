@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,13 @@ pub struct CheckArgs {
     pub sets: Vec<String>,
 
     /// The seed of everything random
-    #[arg(long, value_name = "N", env = "DEALER_LOADGEN_SEED", default_value = "42")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DEALER_LOADGEN_SEED",
+        allow_hyphen_values = true,
+        default_value = "42"
+    )]
     pub seed: String,
 }
 
@@ -81,23 +87,41 @@ pub struct RunArgs {
     pub contract: Option<String>,
 
     /// Send leads to a dealer that does not prove itself a simulator; they are marked as tests
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_REAL_LEADS", value_parser = FalseyValueParser::new(), help_heading = "Dealer")]
+    #[arg(long, env = "DEALER_LOADGEN_ALLOW_REAL_LEADS", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
     pub allow_real_leads: bool,
 
     /// Speak the unreleased contract 2.0 to a host other than this one, which you know to be a test system
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = FalseyValueParser::new(), help_heading = "Dealer")]
+    #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
     pub allow_draft_contract: bool,
 
     /// Sessions that start per second, on a schedule that waits for nobody [default: 50/s]
-    #[arg(long, value_name = "RATE", env = "DEALER_LOADGEN_RATE", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "RATE",
+        env = "DEALER_LOADGEN_RATE",
+        allow_hyphen_values = true,
+        help_heading = "Load"
+    )]
     pub rate: Option<String>,
 
     /// Instead of a rate: this many users, who each run one session after another
-    #[arg(long, value_name = "N", env = "DEALER_LOADGEN_USERS", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DEALER_LOADGEN_USERS",
+        allow_hyphen_values = true,
+        help_heading = "Load"
+    )]
     pub users: Option<String>,
 
     /// Instead of a rate: rates over time, linear in between, such as 0s:0/s,30s:500/s,2m:500/s
-    #[arg(long, value_name = "STAGES", env = "DEALER_LOADGEN_STAGES", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "STAGES",
+        env = "DEALER_LOADGEN_STAGES",
+        allow_hyphen_values = true,
+        help_heading = "Load"
+    )]
     pub stages: Option<String>,
 
     /// How sessions are spaced: constant or poisson [default: constant]
@@ -105,11 +129,23 @@ pub struct RunArgs {
     pub arrivals: Option<String>,
 
     /// How long to measure, after the warm-up [default: 15s, or until --sessions have run]
-    #[arg(long, value_name = "DURATION", env = "DEALER_LOADGEN_DURATION", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DEALER_LOADGEN_DURATION",
+        allow_hyphen_values = true,
+        help_heading = "Load"
+    )]
     pub duration: Option<String>,
 
     /// Stop after this many sessions
-    #[arg(long, value_name = "N", env = "DEALER_LOADGEN_SESSIONS", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DEALER_LOADGEN_SESSIONS",
+        allow_hyphen_values = true,
+        help_heading = "Load"
+    )]
     pub sessions: Option<String>,
 
     /// The same load before the measurement, not counted
@@ -117,6 +153,7 @@ pub struct RunArgs {
         long,
         value_name = "DURATION",
         env = "DEALER_LOADGEN_WARMUP",
+        allow_hyphen_values = true,
         default_value = "0s",
         help_heading = "Load"
     )]
@@ -127,6 +164,7 @@ pub struct RunArgs {
         long,
         value_name = "N",
         env = "DEALER_LOADGEN_MAX_IN_FLIGHT",
+        allow_hyphen_values = true,
         default_value = "10000",
         help_heading = "Load"
     )]
@@ -147,13 +185,21 @@ pub struct RunArgs {
         long,
         value_name = "FACTOR",
         env = "DEALER_LOADGEN_THINK",
+        allow_hyphen_values = true,
         default_value = "1x",
         help_heading = "Load"
     )]
     pub think: String,
 
     /// The seed of everything random
-    #[arg(long, value_name = "N", env = "DEALER_LOADGEN_SEED", default_value = "42", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DEALER_LOADGEN_SEED",
+        allow_hyphen_values = true,
+        default_value = "42",
+        help_heading = "Load"
+    )]
     pub seed: String,
 
     /// Set a variable of the scenarios
@@ -167,11 +213,23 @@ pub struct RunArgs {
     pub sets: Vec<String>,
 
     /// Worker threads [default: one per core]
-    #[arg(long, value_name = "N", env = "DEALER_LOADGEN_THREADS", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DEALER_LOADGEN_THREADS",
+        allow_hyphen_values = true,
+        help_heading = "Load"
+    )]
     pub threads: Option<String>,
 
     /// No more open connections than this [default: as many as needed, up to 10000]
-    #[arg(long, value_name = "N", env = "DEALER_LOADGEN_CONNECTIONS", help_heading = "Connections")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DEALER_LOADGEN_CONNECTIONS",
+        allow_hyphen_values = true,
+        help_heading = "Connections"
+    )]
     pub connections: Option<String>,
 
     /// How long a connection is used: forever, session, none, or for a number of requests such as 10..30
@@ -189,6 +247,7 @@ pub struct RunArgs {
         long,
         value_name = "DURATION",
         env = "DEALER_LOADGEN_TIMEOUT",
+        allow_hyphen_values = true,
         default_value = "10s",
         help_heading = "Connections"
     )]
@@ -199,6 +258,7 @@ pub struct RunArgs {
         long,
         value_name = "DURATION",
         env = "DEALER_LOADGEN_CONNECT_TIMEOUT",
+        allow_hyphen_values = true,
         default_value = "2s",
         help_heading = "Connections"
     )]
@@ -224,7 +284,7 @@ pub struct RunArgs {
     pub ca: Option<PathBuf>,
 
     /// Believe any certificate
-    #[arg(long, env = "DEALER_LOADGEN_INSECURE", value_parser = FalseyValueParser::new(), help_heading = "Connections")]
+    #[arg(long, env = "DEALER_LOADGEN_INSECURE", value_parser = BoolishValueParser::new(), help_heading = "Connections")]
     pub insecure: bool,
 
     /// The version of HTTP; only 1.1 so far
@@ -252,6 +312,7 @@ pub struct RunArgs {
         long,
         value_name = "DURATION",
         env = "DEALER_LOADGEN_GRACE",
+        allow_hyphen_values = true,
         default_value = "10s",
         help_heading = "Measurement"
     )]
@@ -272,6 +333,6 @@ pub struct RunArgs {
     pub format: String,
 
     /// Show no progress
-    #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = FalseyValueParser::new(), help_heading = "Output")]
+    #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = BoolishValueParser::new(), help_heading = "Output")]
     pub quiet: bool,
 }

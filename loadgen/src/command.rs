@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use clap::Parser;
 
 use crate::cli::{CheckArgs, Cli, Command};
+use crate::progress::tell;
 use crate::run::{self, Ending, RunError};
 use crate::scenario;
 use crate::settings::{self, Settings};
@@ -102,8 +103,8 @@ fn usage(faults: &[String]) -> u8 {
 fn complain(fault: &str) {
     let text = fault.trim_end();
     if text.contains('\n') {
-        eprintln!("{text}");
+        tell(text);
     } else {
-        eprintln!("dealer-loadgen: {text}");
+        tell(&format!("dealer-loadgen: {text}"));
     }
 }

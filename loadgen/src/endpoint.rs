@@ -6,6 +6,7 @@ use dealer_sim::protocol::Contract;
 use dealer_sim::protocol::card::{PATH as CARD_PATH, SIMULATOR_PROVIDER};
 use serde::Deserialize;
 
+use crate::envelope::{may_hold_secrets, own_lines};
 use crate::pacer::Clock;
 use crate::transport::{Address, AddressError, Client, Config, Fault, Options, PrepareError};
 
@@ -69,6 +70,17 @@ pub(crate) enum EndpointError {
         url: String,
         /// What is wrong.
         reason: String,
+    },
+    /// Credentials were given, and the card sends them elsewhere.
+    #[error(
+        "the agent card of {card} sends requests to {target}, and the credentials of --bearer-env and --header are not sent \
+         to another origin; if that is where they belong, name the URL with --endpoint-raw"
+    )]
+    OtherOrigin {
+        /// The card's origin.
+        card: String,
+        /// Where it sends requests.
+        target: String,
     },
     /// The card offers nothing that is spoken here.
     #[error("the agent card at {url} offers {found}; this program speaks {wanted}")]
@@ -146,7 +158,13 @@ pub(crate) async fn discover(
         let (status, server, body) = get(&address, options).await?;
         let url = address.to_string();
         if status == 200 {
-            return read_card(&address, server.as_deref(), &body, wanted);
+            let endpoint = read_card(&address, server.as_deref(), &body, wanted)?;
+            let (card, target) = (address.origin(), endpoint.address.origin());
+            // Whoever writes a card could otherwise have the credentials sent anywhere.
+            if card != target && may_hold_secrets(&options.headers) {
+                return Err(EndpointError::OtherOrigin { card, target });
+            }
+            return Ok(endpoint);
         }
         last = Some(EndpointError::NoCard { url, status });
     }
@@ -173,16 +191,12 @@ async fn get(address: &Address, options: &Options) -> Result<(u16, Option<String
     let prepared = Config::prepare(address, options).await;
     let config = prepared.map_err(|source| EndpointError::Prepare { url: url.clone(), source })?;
     let client = Client::new(config, Clock::starting_in(Duration::ZERO), 1, 0);
-    let mut request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: dealer-loadgen/{}\r\nAccept: application/json\r\n",
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n\r\n",
         address.target,
         address.authority,
-        env!("CARGO_PKG_VERSION"),
+        own_lines(&options.headers),
     );
-    for (name, value) in &options.headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
-    }
-    request.push_str("Connection: close\r\n\r\n");
     let unreached = |fault| EndpointError::Unreached { url: url.clone(), fault };
     let mut connection = client.acquire().await.map_err(unreached)?;
     let exchange = client.exchange(&mut connection, request.as_bytes()).await;
@@ -238,7 +252,7 @@ fn read_card(
     let is_simulator = server.is_some_and(|server| server.starts_with(SIMULATOR_SERVER))
         && card.provider.is_some_and(|provider| provider.organization == SIMULATOR_PROVIDER)
         // The proof is of who sent the card; it does not reach to another host that the card names.
-        && (target.tls, &target.host, target.port) == (address.tls, &address.host, address.port);
+        && target.origin() == address.origin();
     Ok(Endpoint {
         address: target,
         contract,

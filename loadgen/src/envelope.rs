@@ -7,6 +7,23 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::transport::Address;
 
+/// What a request says about this program, unless the user says something else.
+const DEFAULTS: [(&str, &str); 2] =
+    [("User-Agent", concat!("dealer-loadgen/", env!("CARGO_PKG_VERSION"))), ("Accept", "application/json")];
+
+/// The header lines of the user's own headers, and of the defaults that none of them replaces.
+pub(crate) fn own_lines(headers: &[(String, String)]) -> String {
+    let is_replaced = |name: &str| headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    let defaults = DEFAULTS.into_iter().filter(|(name, _)| !is_replaced(name));
+    let own = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    defaults.chain(own).map(|(name, value)| format!("{name}: {value}\r\n")).collect()
+}
+
+/// Whether the user's headers may hold a secret, which is meant for one dealer only: all but those that never do.
+pub(crate) fn may_hold_secrets(headers: &[(String, String)]) -> bool {
+    headers.iter().any(|(own, _)| !DEFAULTS.iter().any(|(name, _)| own.eq_ignore_ascii_case(name)))
+}
+
 /// What all requests of a run have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
@@ -30,18 +47,14 @@ impl Template {
         // Writing to a String cannot fail.
         let _ = write!(
             head,
-            "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: dealer-loadgen/{}\r\nAccept: application/json\r\n\
-             Content-Type: application/json\r\n{}: {}\r\n{}: {extension_uri}\r\n",
+            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{}: {}\r\n{}: {extension_uri}\r\n",
             address.target,
             address.authority,
-            env!("CARGO_PKG_VERSION"),
             headers::VERSION,
             headers::SERVED_VERSION,
             headers::EXTENSIONS,
         );
-        for (name, value) in own_headers {
-            let _ = write!(head, "{name}: {value}\r\n");
-        }
+        head.push_str(&own_lines(own_headers));
         if close {
             head.push_str("Connection: close\r\n");
         }
@@ -203,6 +216,15 @@ mod tests {
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
         (head.to_owned(), serde_json::from_str(body).unwrap())
+    }
+
+    #[test]
+    fn the_user_s_headers_replace_the_defaults() {
+        let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let lines = own_lines(&[own("user-agent", "z"), own("X-Key", "1")]);
+        assert_eq!(lines, "Accept: application/json\r\nuser-agent: z\r\nX-Key: 1\r\n");
+        assert!(own_lines(&[]).starts_with("User-Agent: dealer-loadgen/"));
+        assert!(may_hold_secrets(&[own("X-Key", "1")]) && !may_hold_secrets(&[own("ACCEPT", "*/*")]));
     }
 
     #[test]

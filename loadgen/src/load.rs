@@ -81,6 +81,15 @@ impl Load {
         Some(schedule.profile.mean_rate(self.window.from, to))
     }
 
+    /// As many connections as the run may well need, if a session takes no longer than a second.
+    pub fn likely_connections(&self) -> usize {
+        let sessions = match &self.arrivals {
+            Arrivals::Open(schedule) => schedule.profile.peak_rate().ceil() as usize,
+            Arrivals::Closed { users } => *users as usize,
+        };
+        sessions.min(self.limits.in_flight.max(1)).min(self.limits.connections)
+    }
+
     /// The most that can usefully be done at a time: no more workers than that.
     pub fn parallelism(&self) -> usize {
         let sessions = match self.arrivals {

@@ -1,6 +1,6 @@
 //! What is shown on standard error while a run goes on.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,6 +10,11 @@ use crate::units::show_nanos;
 
 /// Without a terminal, one line after this many seconds.
 const LINE_SECONDS: u64 = 5;
+
+/// One line on standard error. When that is closed or full there is nobody left to tell: no reason to end a run.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
 
 /// Progress of a run: a bar on a terminal, lines elsewhere, or nothing.
 pub(crate) enum Progress {
@@ -59,7 +64,9 @@ impl Progress {
                 bar.set_message(message());
                 bar.set_position(second);
             }
-            Progress::Lines if second.is_multiple_of(LINE_SECONDS) => eprintln!("{second}s: {}", message()),
+            Progress::Lines if second.is_multiple_of(LINE_SECONDS) => {
+                tell(&format!("{second}s: {}", message()));
+            }
             Progress::Lines | Progress::Quiet => {}
         }
     }
@@ -67,8 +74,8 @@ impl Progress {
     /// Something that must be seen.
     pub(crate) fn say(&self, text: &str) {
         match self {
-            Progress::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
-            Progress::Lines => eprintln!("{text}"),
+            Progress::Bar(bar) => bar.suspend(|| tell(text)),
+            Progress::Lines => tell(text),
             Progress::Quiet => {}
         }
     }

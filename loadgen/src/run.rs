@@ -38,12 +38,12 @@ pub(crate) enum Ending {
     ConditionFailed,
 }
 
-/// Why there is no result.
+/// Why a run gave nothing that could be judged.
 #[derive(Debug)]
 pub(crate) enum RunError {
     /// The user must change something; one sentence or more.
     Usage(Vec<String>),
-    /// Something failed on the way.
+    /// Something failed on the way, or the dealer never answered.
     Failed(Box<dyn Error>),
     /// A second signal came.
     Aborted(Signal),
@@ -146,6 +146,13 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     let written = collector.finish(&result);
     print(&settings, &result).map_err(RunError::failed)?;
     written.map_err(RunError::failed)?;
+    if signal.is_none() && is_unanswered(&result.tally) {
+        return Err(RunError::failed(format!(
+            "not one request got an HTTP reply from {}: {}",
+            result.endpoint,
+            counted(&result.tally)
+        )));
+    }
     Ok(match signal {
         Some((signal, _)) => Ending::Interrupted(signal),
         None if !result.verdict.valid => Ending::NotValid,
@@ -185,6 +192,19 @@ fn checks_failed(workload: &Workload, tally: &Tally) -> u64 {
     failed
 }
 
+/// Whether no request got an HTTP reply, though the scenario expects one of them at least.
+fn is_unanswered(tally: &Tally) -> bool {
+    let expected: u64 = tally.steps.iter().map(|step| step.expected).sum();
+    tally.finished() > 0 && expected == 0 && tally.outcomes().keys().all(|label| Fault::is_unanswered(label))
+}
+
+/// The outcomes in words, such as `transport.refused 5`.
+fn counted(tally: &Tally) -> String {
+    let outcomes = tally.outcomes();
+    let words: Vec<String> = outcomes.iter().map(|(label, count)| format!("{label} {count}")).collect();
+    words.join(", ")
+}
+
 /// Raises the limit of open files, and lowers that of connections to what it allows.
 fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limits {
     let mut limits = settings.load.limits;
@@ -198,7 +218,8 @@ fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limit
     if let Some(allowed) = allowed {
         let room = allowed.saturating_sub(OTHER_DESCRIPTORS) / ends;
         let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
-        if room < wanted {
+        // Nobody has asked for the default's many connections: what will not be missed is not worth a warning.
+        if room < settings.load.likely_connections().max(settings.connections.unwrap_or(0)) {
             progress.say(&format!(
                 "Only {room} connections fit into the limit of {allowed} open files (ulimit -n); what needs more waits."
             ));
@@ -222,6 +243,7 @@ async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, 
                 let found = endpoint::discover(url, &settings.options, *contract).await;
                 found.map(|endpoint| (endpoint, None)).map_err(|error| match error {
                     EndpointError::Prepare { source, .. } if source.is_usage() => prepare_error(source),
+                    error @ EndpointError::OtherOrigin { .. } => RunError::usage(error),
                     other => RunError::failed(other),
                 })
             }
@@ -368,6 +390,7 @@ fn result_of(
         on_time: tally.sessions.on_time,
         not_sent: tally.sessions.not_sent,
         finished: tally.finished(),
+        is_unanswered: is_unanswered(&tally),
         lag_p99: tally.lag.quantile(0.99),
         response_p99: tally.response().quantile(0.99),
         busiest_worker,

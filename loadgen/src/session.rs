@@ -40,19 +40,30 @@ enum End {
     CutShort,
 }
 
-/// Runs one session to its end; gives the time at which the same user would start the next one.
-pub(crate) async fn run(worker: &Worker, start: Start) -> Nanos {
+/// What a user needs to know of a session that is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Over {
+    /// When the same user would start the next one.
+    pub(crate) next: Nanos,
+    /// Whether its last request could not even get a connection.
+    pub(crate) is_unconnected: bool,
+}
+
+/// Runs one session to its end.
+pub(crate) async fn run(worker: &Worker, start: Start) -> Over {
     let mut run = Run {
         worker,
         session: worker.plan.workload.begin(worker.plan.load.seed, start.ordinal),
         ids: Ids::of_session(&worker.ids, start.ordinal),
         scratch: worker.take_scratch(),
         kept: None,
+        is_unconnected: false,
     };
     run.scratch.context_id.clear();
     let measured = worker.plan.load.window.contains(start.intended);
     let (end, last, next) = run.steps(start).await;
-    let Run { scratch, kept, .. } = run;
+    let Run { scratch, kept, is_unconnected, .. } = run;
+    let over = Over { next, is_unconnected };
     if let Some(connection) = kept {
         worker.client.retire(connection);
     }
@@ -64,11 +75,11 @@ pub(crate) async fn run(worker: &Worker, start: Start) -> Nanos {
             End::Finished => sessions.finished += 1,
             End::Failed => sessions.failed += 1,
             // Counted by what is missing: started, and neither finished nor failed.
-            End::CutShort => return next,
+            End::CutShort => return over,
         }
         sessions.response.record(last.saturating_sub(start.intended));
     }
-    next
+    over
 }
 
 struct Run<'a> {
@@ -78,6 +89,8 @@ struct Run<'a> {
     scratch: Scratch,
     /// The session's own connection, if each has one.
     kept: Option<Connection>,
+    /// Whether the last request got no connection.
+    is_unconnected: bool,
 }
 
 impl Run<'_> {
@@ -157,6 +170,7 @@ impl Run<'_> {
             Some(connection) => Ok(connection),
             None => worker.client.acquire().await,
         };
+        self.is_unconnected = connection.is_err();
         let mut connection = match connection {
             Ok(connection) => connection,
             Err(fault) => {

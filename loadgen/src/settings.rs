@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) load: Load,
     /// The load in the words of its flags.
     pub(crate) load_text: String,
+    /// The limit of connections, if the user has given one.
+    pub(crate) connections: Option<usize>,
     pub(crate) threads: Option<usize>,
     pub(crate) options: Options,
     pub(crate) thresholds: Vec<Threshold>,
@@ -48,6 +50,8 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(15);
 const DEFAULT_CONNECTIONS: usize = 10_000;
 /// More than any machine can have, and little enough that sums of them do not overflow.
 const MAX_COUNT: u64 = 1_000_000_000;
+/// More worker threads than any machine has cores to run them on.
+const MAX_THREADS: usize = 1024;
 
 /// Reads text into values and collects what is wrong.
 #[derive(Debug, Default)]
@@ -83,6 +87,11 @@ impl Reader {
     fn count(&mut self, flag: &str, text: &str) -> u64 {
         let read = |text: &str| text.parse().ok().filter(|count| (1..=MAX_COUNT).contains(count));
         self.value(flag, text, "a whole number from 1 to 1000000000", read).unwrap_or(1)
+    }
+
+    fn threads(&mut self, text: &str) -> usize {
+        let read = |text: &str| text.parse().ok().filter(|threads| (1..=MAX_THREADS).contains(threads));
+        self.value("threads", text, &format!("a whole number from 1 to {MAX_THREADS}"), read).unwrap_or(1)
     }
 
     fn fault(&mut self, fault: impl Into<String>) {
@@ -136,7 +145,7 @@ impl Settings {
                 Err(fault) => reader.fault(format!("--threshold {fault}")),
             }
         }
-        let threads = args.threads.as_deref().map(|text| reader.count("threads", text) as usize);
+        let threads = args.threads.as_deref().map(|text| reader.threads(text));
         let grace = reader.duration("grace", &args.grace);
         let is_json = reader
             .value("format", &args.format, "text or json", |text| match text {
@@ -160,6 +169,7 @@ impl Settings {
             sets,
             target,
             consent: Consent { real_leads: args.allow_real_leads, draft_contract: args.allow_draft_contract },
+            connections: args.connections.as_ref().map(|_| load.limits.connections),
             load,
             load_text,
             threads,
@@ -478,6 +488,8 @@ mod tests {
             "x",
             "--set",
             "novalue",
+            "--threads",
+            "1025",
         ])
         .unwrap_err();
         for flag in [
@@ -500,8 +512,21 @@ mod tests {
             "--contract: ",
             "--seed",
             "--set",
+            "--threads \"1025\"",
         ] {
             assert_eq!(faults.iter().filter(|fault| fault.contains(flag)).count(), 1, "{flag}: {faults:#?}");
+        }
+    }
+
+    #[test]
+    fn a_negative_number_gets_the_flag_s_own_message() {
+        for (flag, value) in [("--rate", "-1/s"), ("--users", "-1"), ("--duration", "-5s"), ("--seed", "-1")]
+        {
+            let faults = read(&[flag, value]).unwrap_err();
+            assert!(
+                faults.len() == 1 && faults[0].starts_with(&format!("{flag} {value:?}: give ")),
+                "{faults:?}"
+            );
         }
     }
 

@@ -12,10 +12,12 @@ pub(crate) struct Evidence {
     pub(crate) scheduled: u64,
     /// Those of them that were let go within it.
     pub(crate) on_time: u64,
-    /// Sessions never begun, because too many were in flight.
+    /// Sessions never begun: too many were in flight, or the run ended before they could be.
     pub(crate) not_sent: u64,
     /// Requests with an outcome.
     pub(crate) finished: u64,
+    /// Whether none of them got an HTTP reply, though the scenario expects one.
+    pub(crate) is_unanswered: bool,
     /// The pacer's lag, in nanoseconds; `None` if too little was paced.
     pub(crate) lag_p99: Option<u64>,
     /// The response time, in nanoseconds.
@@ -59,6 +61,11 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     if evidence.finished == 0 {
         reasons.push("no request finished in the measured time".to_owned());
     }
+    if evidence.is_unanswered {
+        reasons.push(
+            "not one request got an HTTP reply, so that the latencies are only those of failing".to_owned(),
+        );
+    }
     if evidence.is_open && evidence.scheduled > 0 {
         let reached = evidence.on_time as f64 / evidence.scheduled as f64;
         if reached < MIN_RATE {
@@ -72,7 +79,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     }
     if evidence.not_sent > 0 {
         notes.push(format!(
-            "{} sessions were never started, because too many were in flight (--max-in-flight)",
+            "{} sessions were never started: too many were in flight (--max-in-flight), or the run ended before their turn",
             evidence.not_sent
         ));
     }
@@ -162,6 +169,7 @@ mod tests {
         reason(Evidence { no_ports: 1, ..good() }, "free port");
         reason(Evidence { no_descriptors: 1, ..good() }, "ulimit");
         reason(Evidence { saturated: 1, ..good() }, "hour");
+        reason(Evidence { is_unanswered: true, ..good() }, "HTTP reply");
         reason(Evidence { finished: 0, ..good() }, "no request finished");
     }
 

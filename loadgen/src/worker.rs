@@ -110,6 +110,8 @@ pub(crate) struct Worker {
 
 /// Sessions that wait for a place beyond this many are not begun.
 const MAX_WAITING: usize = 1_000_000;
+/// Sessions that were due and not reached are counted up to this many, which takes about a second.
+const MAX_OVERDUE: usize = 20_000_000;
 /// After this many sessions begun at once, those begun get their turn.
 const BURST: usize = 32;
 /// Scratch memory kept for later sessions.
@@ -152,6 +154,12 @@ pub(crate) fn spawn(
     })
 }
 
+/// How long a user waits after so many sessions in a row that found no connection: 10 ms, doubled each time, up to 1 s.
+/// A refusal is quicker than any reply, so that without a pause users would do nothing but knock.
+fn pause_after(failures: u32) -> Nanos {
+    if failures == 0 { 0 } else { (10_000_000 << (failures - 1).min(7)).min(SECOND) }
+}
+
 impl Worker {
     /// Whether nothing more may begin.
     pub(crate) fn is_stopped(&self) -> bool {
@@ -174,14 +182,15 @@ impl Worker {
             let worker = Rc::clone(&self);
             async move { worker.pacer.run().await }
         });
+        let mut arriving = None;
         match self.plan.load.arrivals.clone() {
             Arrivals::Open(_) => {
                 self.enter();
                 let worker = Rc::clone(&self);
-                spawn_local(async move {
+                arriving = Some(spawn_local(async move {
                     worker.arrive().await;
                     worker.leave();
-                });
+                }));
             }
             Arrivals::Closed { users } => {
                 for user in (self.lane..users as usize).step_by(self.lanes) {
@@ -215,6 +224,10 @@ impl Worker {
                     }
                 }
             }
+        }
+        // Once stopped it waits for nothing more: it counts what is due and was not reached.
+        if let Some(arriving) = arriving {
+            let _ = arriving.await;
         }
         driver.abort();
         let now = self.clock.now();
@@ -301,7 +314,7 @@ impl Worker {
             }
         }
         let now = self.clock.now();
-        for overdue in arrivals.take_while(|arrival| arrival.at < now).take(MAX_WAITING) {
+        for overdue in arrivals.take_while(|arrival| arrival.at < now).take(MAX_OVERDUE) {
             self.count_scheduled(overdue.at);
             self.count_not_sent(overdue.at);
         }
@@ -311,18 +324,23 @@ impl Worker {
     fn launch(self: &Rc<Worker>, start: Start, in_flight: &Rc<Cell<usize>>) {
         in_flight.set(in_flight.get() + 1);
         self.enter();
+        // Counted here and not in the task, which a run that gives up may never let begin.
+        self.count_started(start.intended);
         let worker = Rc::clone(self);
         let in_flight = Rc::clone(in_flight);
         spawn_local(async move {
-            let mut next = Some(start);
-            while let Some(start) = next {
+            session::run(&worker, start).await;
+            while let Some(start) = worker.next_waiting() {
                 worker.count_started(start.intended);
                 session::run(&worker, start).await;
-                next = worker.waiting.borrow_mut().pop_front();
             }
             in_flight.set(in_flight.get() - 1);
             worker.leave();
         });
+    }
+
+    fn next_waiting(&self) -> Option<Start> {
+        self.waiting.borrow_mut().pop_front()
     }
 
     /// One user, who runs session after session.
@@ -331,6 +349,7 @@ impl Worker {
         // Not before the start of the run.
         let Some(mut intended) = self.pacer.release_at(0).await else { return };
         let mut ordinal = user;
+        let mut failures = 0;
         while load.window.to.is_none_or(|to| intended < to)
             && load.sessions.is_none_or(|sessions| ordinal < sessions)
         {
@@ -350,7 +369,9 @@ impl Worker {
             self.count_scheduled(intended);
             self.count_started(intended);
             let before = intended;
-            intended = session::run(self, Start { ordinal, intended, release, paced }).await;
+            let over = session::run(self, Start { ordinal, intended, release, paced }).await;
+            failures = if over.is_unconnected { u32::saturating_add(failures, 1) } else { 0 };
+            intended = over.next + pause_after(failures);
             if intended == before {
                 // A session without a single due step takes no time: do not spin in it.
                 let Some(later) = self.pacer.release_at(intended + 1_000_000).await else { return };
@@ -382,5 +403,17 @@ impl Worker {
         if self.plan.load.window.contains(intended) {
             change(&mut self.recorder.borrow_mut().tally);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_after_failures_doubles_up_to_a_second() {
+        let millis: Vec<u64> = (0..10).map(|failures| pause_after(failures) / 1_000_000).collect();
+        assert_eq!(millis, [0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert_eq!(pause_after(u32::MAX), SECOND);
     }
 }

@@ -62,6 +62,7 @@ fn transport_faults_have_their_names() {
         (Manner::Reset, "transport.reset"),
         (Manner::Close, "transport.eof"),
         (Manner::Garbage, "transport.bad_http"),
+        (Manner::EndlessInterim, "transport.bad_http"),
         (Manner::Oversized(9 * 1024 * 1024), "transport.too_large"),
         (Manner::Silent, "timeout.first_byte"),
         (Manner::Half, "timeout.body"),
@@ -116,6 +117,51 @@ fn a_refused_connection_is_an_outcome_with_a_latency() {
     assert_eq!(summary["outcomes"], json!({"transport.refused": 5}));
     assert_eq!(summary["latency"]["response"]["count"], 5);
     assert_eq!(summary["latency"]["service"]["count"], 0);
+    // Nothing was reached, so nothing was measured: no success, and said in words.
+    assert_eq!(summary["verdict"]["valid"], false);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("not one request got an HTTP reply") && said.contains("transport.refused 5"),
+        "{said}"
+    );
+}
+
+#[test]
+fn users_do_not_knock_without_a_pause() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/a2a");
+    let smoke = support::scenario("smoke");
+    let flags = ["run", &smoke, "--endpoint-raw", &url, "--contract", "3.0", "--format", "json", "--quiet"];
+    let output = support::loadgen(&[&flags[..], &["--users", "1", "--duration", "1s"]].concat());
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // At 0, 10, 30, 70, 150, 310 and 630 ms.
+    let refused = summary["outcomes"]["transport.refused"].as_u64().unwrap();
+    assert!((1..=7).contains(&refused), "{summary:#}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_error_costs_no_results() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let server = server(&[Manner::Right]);
+    let smoke = support::scenario("smoke");
+    let flags = ["run", &smoke, "--endpoint", &server.url(), "--sessions", "3", "--format", "json"];
+    let output = support::command(&flags).stderr(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["outcomes"], json!({"ok": 3}));
+}
+
+#[test]
+fn sessions_that_were_never_reached_are_counted() {
+    let server = server(&[Manner::Silent]);
+    let flags = ["--rate", "100/s", "--duration", "1s", "--max-in-flight", "1", "--grace", "100ms"];
+    let (_, summary) = smoke(&server, &flags);
+    let sessions = &summary["sessions"];
+    let count = |name: &str| sessions[name].as_u64().unwrap();
+    assert_eq!(count("scheduled"), 100, "{summary:#}");
+    assert_eq!(count("started") + count("not_sent"), 100, "{summary:#}");
 }
 
 #[test]

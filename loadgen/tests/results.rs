@@ -418,3 +418,24 @@ fn a_killed_run_leaves_its_intervals() {
     assert!(totals["response"].count() >= 100, "{}", totals["response"].count());
     assert!(fs::read_to_string(folder.path().join("series.csv")).unwrap().lines().count() >= 3);
 }
+
+#[test]
+fn credentials_do_not_follow_a_card_to_another_origin() {
+    let server = Server::start(Setup { card_host: Some("localhost"), ..Setup::default() });
+    let (url, smoke) = (server.url(), scenario("smoke"));
+    let flags = ["run", &smoke, "--endpoint", &url, "--sessions", "1", "--quiet", "--header"];
+    let (code, said) = exit_code(&[&flags[..], &["X-Key: secret"]].concat());
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains(&url) && said.contains("http://localhost:") && !said.contains("secret"), "{said}");
+    assert_eq!(server.requests(), 0);
+}
+
+#[test]
+fn a_boolean_variable_takes_no_other_words() {
+    let smoke = scenario("smoke");
+    let flags = ["run", &smoke, "--sessions", "1", "--quiet"];
+    for (value, code) in [("never", 1), ("false", 0), ("true", 0)] {
+        let output = command(&flags).env("DEALER_LOADGEN_ALLOW_REAL_LEADS", value).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{value}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -86,6 +86,11 @@ fn aliases_are_followed_and_their_bombs_are_not() {
         ));
     }
     assert!(load_text(bomb.as_bytes()).unwrap_err().to_string().contains("more than 100000 values"));
+    let copies = vec!["*v"; 50_000].join(",");
+    let long = format!("name: t\nvariables:\n  v: &v \"{}\"\n  w: [{copies}]\n", "z".repeat(800_000));
+    let error = load_text(long.as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("more than 16777216 bytes of text"), "{error}");
+    assert_eq!(error.faults()[0].line(), Some(4));
     assert!(load_text(b"name: &a [*a]\n").is_err());
 }
 

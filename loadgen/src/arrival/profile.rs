@@ -76,6 +76,11 @@ impl Profile {
         if self.open_ended { None } else { self.stages.last().map(|stage| stage.at) }
     }
 
+    /// The highest rate it ever asks for, in sessions per second.
+    pub fn peak_rate(&self) -> f64 {
+        self.stages.iter().map(|stage| stage.rate).fold(0.0, f64::max)
+    }
+
     /// The mean rate between two times, per second; 0 if there is nothing between them.
     pub fn mean_rate(&self, from: u64, to: u64) -> f64 {
         if to <= from {

@@ -64,7 +64,7 @@ pub struct SessionTally {
     pub finished: u64,
     /// Ended by an outcome that the scenario does not expect.
     pub failed: u64,
-    /// Never begun, because too many were in flight.
+    /// Never begun: too many were in flight, or the run ended before they could be.
     pub not_sent: u64,
     /// From the intended time to the end of the last step, of those that ended.
     pub response: Latency,

@@ -26,6 +26,11 @@ pub(crate) struct FolderError {
     source: io::Error,
 }
 
+/// Whether a file of this name is written at the end of a run.
+fn is_result(name: &str) -> bool {
+    name == "summary.json" || name == "response.hgrm" || name.ends_with(".response.hgrm")
+}
+
 impl Folder {
     /// Makes the folder, if it is not there, and begins its files; those of an earlier run are replaced.
     pub(crate) fn create(
@@ -36,9 +41,12 @@ impl Folder {
     ) -> Result<Folder, FolderError> {
         fs::create_dir_all(path).map_err(|source| FolderError { path: path.to_owned(), source })?;
         // Results of an earlier run beside the first intervals of this one would be taken for one.
-        for stale in ["summary.json", "response.hgrm"] {
-            let stale = path.join(stale);
-            if stale.exists() {
+        // The steps of that run may have had other labels, so their files are found by their ending.
+        let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        for entry in entries.map_err(|source| FolderError { path: path.to_owned(), source })? {
+            let name = entry.file_name();
+            if is_result(&name.to_string_lossy()) && entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
+                let stale = entry.path();
                 fs::remove_file(&stale).map_err(|source| FolderError { path: stale, source })?;
             }
         }
@@ -100,5 +108,22 @@ impl Folder {
             out.flush()
         });
         written.map_err(|source| FolderError { path, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_an_earlier_run_go_and_those_of_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["summary.json", "response.hgrm", "old.step.response.hgrm", "notes.hgrm", "mine.txt"];
+        for name in names {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        Folder::create(folder.path(), vec!["a/b".to_owned()], Timestamp::UNIX_EPOCH, "test").unwrap();
+        let left: Vec<_> = names.iter().filter(|name| folder.path().join(name).exists()).collect();
+        assert_eq!(left, [&"notes.hgrm", &"mine.txt"]);
     }
 }

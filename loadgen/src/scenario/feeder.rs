@@ -1,16 +1,21 @@
 //! Feeders: rows of a CSV or JSONL file, one for each session.
+//!
+//! A file is checked as a whole when it is read, but held as its text and the place of each row: a row becomes a value
+//! for the session that gets it. As values, the rows of a file of many short lines would take a hundred times its size.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::draw::{Key, Purpose};
 use super::fault::{Fault, Faults, Pos, Reporter, Source, quoted};
 
 /// Bytes of a feeder file; it is held in memory.
 pub(crate) const MAX_FEEDER_BYTES: u64 = 16 << 20;
+/// Bytes of one row, the header line of a CSV file included; each session makes a value of its row.
+const MAX_ROW_BYTES: usize = 64 << 10;
 
 /// Which row a session gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,16 +26,16 @@ pub(crate) enum Pick {
     Random,
 }
 
-/// The rows of one file.
+/// The rows of one file and the way to pick one.
 #[derive(Debug)]
 pub(crate) struct Feeder {
-    pub(crate) rows: Vec<Value>,
+    pub(crate) rows: Rows,
     pub(crate) pick: Pick,
 }
 
 impl Feeder {
-    /// The row of one session. `position` tells several feeders of a scenario apart.
-    pub(crate) fn row(&self, key: Key, ordinal: u64, position: usize) -> Option<&Value> {
+    /// The row of one session, an object. `position` tells several feeders of a scenario apart.
+    pub(crate) fn row(&self, key: Key, ordinal: u64, position: usize) -> Option<Value> {
         let length = self.rows.len();
         if length == 0 {
             return None;
@@ -42,34 +47,82 @@ impl Feeder {
     }
 }
 
-/// The columns of a file and its rows, each an object. Faults are reported at their place in that file.
-pub(crate) fn read(path: &Path, text: String, faults: &mut Faults) -> Option<(Vec<String>, Vec<Value>)> {
+/// The rows of one file, all of them sound.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    source: Arc<Source>,
+    /// Those of the header of a CSV file, or of the first row of a JSONL file.
+    pub(crate) columns: Vec<String>,
+    form: Form,
+    /// Where in the text each row begins; it ends where it says itself.
+    starts: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Csv,
+    Jsonl,
+}
+
+impl Rows {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    fn get(&self, index: usize) -> Option<Value> {
+        let text = self.source.text.get(*self.starts.get(index)? as usize..)?;
+        match self.form {
+            Form::Jsonl => serde_json::from_str(text.lines().next()?).ok(),
+            Form::Csv => {
+                let record = Records { text, at: 0, line: 1 }.next()?.ok()?;
+                Some(self.columns.iter().cloned().zip(record.cells.into_iter().map(Value::String)).collect())
+            }
+        }
+    }
+}
+
+/// The rows of a file. Faults are reported at their place in that file.
+pub(crate) fn read(path: &Path, text: String, faults: &mut Faults) -> Option<Rows> {
     let source = Arc::new(Source { path: path.to_owned(), text });
     let mut reporter = Reporter { source: source.clone(), faults };
-    let read = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("csv") => csv(&source.text, &mut reporter),
-        _ => jsonl(&source.text, &mut reporter),
+    let (form, read) = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("csv") => (Form::Csv, csv(&source.text, &mut reporter)),
+        _ => (Form::Jsonl, jsonl(&source.text, &mut reporter)),
     };
-    let (columns, rows) = read?;
-    if rows.is_empty() {
+    let (columns, starts) = read?;
+    if starts.is_empty() {
         reporter.add(Fault::new(Pos::START, "the file has no rows"));
         return None;
     }
-    Some((columns, rows))
+    Some(Rows { source, columns, form, starts })
 }
 
-fn jsonl(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<Value>)> {
+fn too_long(at: Pos) -> Fault {
+    Fault::new(at, format!("this row is longer than {MAX_ROW_BYTES} bytes"))
+}
+
+/// The columns, and where each row begins.
+fn jsonl(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<u32>)> {
     let mut columns: Vec<String> = Vec::new();
-    let mut rows = Vec::new();
+    let mut starts = Vec::new();
     let mut sound = true;
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    let mut next = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let start = next;
+        next += line.len();
+        if line.trim().is_empty() {
+            continue;
+        }
         let at = |column: usize| Pos { line: number + 1, column: column.max(1), width: 1 };
-        let fault = match serde_json::from_str(line) {
+        let fault = match serde_json::from_str(line.trim_end()) {
+            _ if line.len() > MAX_ROW_BYTES => too_long(at(1)),
             Ok(Value::Object(row)) => {
-                if rows.is_empty() {
+                if starts.is_empty() {
                     columns = row.keys().cloned().collect();
                 }
-                rows.push(Value::Object(row));
+                // MAX_FEEDER_BYTES fits.
+                starts.push(start as u32);
                 continue;
             }
             Ok(_) => Fault::new(at(1), "a row is a JSON object"),
@@ -78,14 +131,14 @@ fn jsonl(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<Va
         reporter.add(fault);
         sound = false;
     }
-    sound.then_some((columns, rows))
+    sound.then_some((columns, starts))
 }
 
-/// CSV with a header line (RFC 4180): every cell is text.
-fn csv(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<Value>)> {
+/// CSV with a header line (RFC 4180): every cell is text. The columns, and where each row begins.
+fn csv(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<u32>)> {
     let mut records = Records { text, at: 0, line: 1 };
     let columns = match records.next() {
-        Some(Ok((_, header))) => header,
+        Some(Ok(header)) => header.cells,
         Some(Err(fault)) => {
             reporter.add(fault);
             return None;
@@ -100,14 +153,12 @@ fn csv(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<Valu
             sound = false;
         }
     }
-    let mut rows = Vec::new();
+    let mut starts = Vec::new();
     for record in records {
         match record {
-            Ok((_, cells)) if cells.len() == columns.len() => {
-                let cells = cells.into_iter().map(Value::String);
-                rows.push(Value::Object(columns.iter().cloned().zip(cells).collect::<Map<_, _>>()));
-            }
-            Ok((line, cells)) => {
+            // MAX_FEEDER_BYTES fits.
+            Ok(Record { start, cells, .. }) if cells.len() == columns.len() => starts.push(start as u32),
+            Ok(Record { line, cells, .. }) => {
                 let what = format!("this row has {} cells, the header has {}", cells.len(), columns.len());
                 reporter.add(Fault::new(Pos { line, ..Pos::START }, what));
                 sound = false;
@@ -118,10 +169,19 @@ fn csv(text: &str, reporter: &mut Reporter<'_>) -> Option<(Vec<String>, Vec<Valu
             }
         }
     }
-    sound.then_some((columns, rows))
+    sound.then_some((columns, starts))
 }
 
-/// Records of a CSV text: the line each begins in, and its cells. Empty lines are skipped.
+/// One record of a CSV text.
+struct Record {
+    /// Where it begins, in bytes.
+    start: usize,
+    /// The line it begins in.
+    line: usize,
+    cells: Vec<String>,
+}
+
+/// Records of a CSV text. Empty lines are skipped.
 struct Records<'t> {
     text: &'t str,
     at: usize,
@@ -129,7 +189,7 @@ struct Records<'t> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<(usize, Vec<String>), Fault>;
+    type Item = Result<Record, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while let Some(rest) =
@@ -141,14 +201,18 @@ impl Iterator for Records<'_> {
         if self.at >= self.text.len() {
             return None;
         }
-        let line = self.line;
+        let (start, line) = (self.at, self.line);
         let mut cells = Vec::new();
         loop {
             match self.cell() {
+                Ok(_) if self.at - start > MAX_ROW_BYTES => {
+                    self.at = self.text.len();
+                    return Some(Err(too_long(Pos { line, ..Pos::START })));
+                }
                 Ok((cell, more)) => {
                     cells.push(cell);
                     if !more {
-                        return Some(Ok((line, cells)));
+                        return Some(Ok(Record { start, line, cells }));
                     }
                 }
                 Err(what) => {
@@ -216,7 +280,8 @@ mod tests {
 
     fn rows(name: &str, text: &str) -> Result<Vec<Value>, String> {
         let mut faults = Faults::default();
-        let read = read(Path::new(name), text.to_owned(), &mut faults).map(|(_, rows)| rows);
+        let read = read(Path::new(name), text.to_owned(), &mut faults);
+        let read = read.map(|rows| (0..rows.len()).filter_map(|index| rows.get(index)).collect());
         faults.finish(read).map_err(|error| error.to_string())
     }
 
@@ -244,14 +309,32 @@ mod tests {
     }
 
     #[test]
+    fn a_row_is_bounded() {
+        let long = "x".repeat(MAX_ROW_BYTES);
+        for (name, text) in [
+            ("a.csv", format!("a,b\n1,2\n3,{long}\n")),
+            ("a.csv", format!("a,b\n1,2\n\"{long}\",3\n")),
+            ("a.jsonl", format!("{{}}\n{{}}\n{{\"a\":\"{long}\"}}\n")),
+        ] {
+            let error = rows(name, &text).unwrap_err();
+            assert!(error.contains(":3:1: this row is longer than 65536 bytes"), "{error}");
+        }
+    }
+
+    #[test]
     fn sequential_rows_follow_the_ordinal_and_random_rows_the_seed() {
-        let rows: Vec<Value> = (0..3).map(Value::from).collect();
-        let sequential = Feeder { rows: rows.clone(), pick: Pick::Sequential };
-        let drawn: Vec<_> = (0..5).filter_map(|n| sequential.row(Key::new(1, n), n, 0)?.as_i64()).collect();
+        let feeder = |pick| {
+            let text = "{\"n\":0}\n\n{\"n\":1}\r\n{\"n\":2}".to_owned();
+            Feeder { rows: read(Path::new("a.jsonl"), text, &mut Faults::default()).unwrap(), pick }
+        };
+        let sequential = feeder(Pick::Sequential);
+        let drawn: Vec<_> =
+            (0..5).filter_map(|n| sequential.row(Key::new(1, n), n, 0)?["n"].as_i64()).collect();
         assert_eq!(drawn, [0, 1, 2, 0, 1]);
-        let random = Feeder { rows, pick: Pick::Random };
-        let draw =
-            |seed| (0..20).filter_map(|n| random.row(Key::new(seed, n), n, 0)?.as_i64()).collect::<Vec<_>>();
+        let random = feeder(Pick::Random);
+        let draw = |seed| {
+            (0..20).filter_map(|n| random.row(Key::new(seed, n), n, 0)?["n"].as_i64()).collect::<Vec<_>>()
+        };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }

@@ -169,7 +169,7 @@ impl<'l, 'n> Loader<'l, 'n> {
             let relative = file.text().unwrap_or_default();
             let path = draft.source.path.parent().unwrap_or(Path::new("")).join(relative);
             let read = self.feeder_text(draft, file, &path);
-            let Some((columns, rows)) = read.and_then(|text| feeder::read(&path, text, self.faults)) else {
+            let Some(rows) = read.and_then(|text| feeder::read(&path, text, self.faults)) else {
                 all_read = false;
                 continue;
             };
@@ -178,10 +178,11 @@ impl<'l, 'n> Loader<'l, 'n> {
                 *slots.entry(name.to_owned()).or_insert(next)
             };
             let own = slot(name);
-            let columns = columns
-                .into_iter()
-                .filter(|column| is_name(column) && is_reference(column) && column != name);
-            let columns = columns.map(|column| (column.clone(), slot(&column))).collect();
+            let columns = rows
+                .columns
+                .iter()
+                .filter(|column| is_name(column) && is_reference(column) && *column != name);
+            let columns = columns.map(|column| (column.clone(), slot(column))).collect();
             feeders.push(Fed { name: name.clone(), feeder: Feeder { rows, pick }, slot: own, columns });
         }
         (feeders, all_read)

@@ -126,7 +126,7 @@ impl Workload {
                 for (column, slot) in &fed.columns {
                     values[*slot] = row.get(column).cloned().unwrap_or_default();
                 }
-                values[fed.slot] = row.clone();
+                values[fed.slot] = row;
             }
         }
         for variable in &scenario.variables {

@@ -83,6 +83,14 @@ impl Address {
         Address { target: target.to_owned(), ..self.clone() }
     }
 
+    /// Scheme, host and port as a URL: what credentials given for one place may be sent to.
+    pub fn origin(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        let host = self.host.to_ascii_lowercase();
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        format!("{scheme}://{host}:{}", self.port)
+    }
+
     /// Whether the host is this machine, by its name or address alone.
     pub fn is_loopback(&self) -> bool {
         self.host.eq_ignore_ascii_case("localhost")
@@ -121,6 +129,11 @@ mod tests {
         let address = Address::parse("http://[::1]:9/x").unwrap();
         assert_eq!((address.host.as_str(), address.authority.as_str()), ("::1", "[::1]:9"));
         assert!(address.is_loopback());
+        assert_eq!(address.origin(), "http://[::1]:9");
+        assert_eq!(
+            Address::parse("https://Dealer.Example/x").unwrap().origin(),
+            "https://dealer.example:443"
+        );
         assert!(!Address::parse("https://dealer.example").unwrap().is_loopback());
     }
 

@@ -15,6 +15,9 @@ const FIRST_READ: usize = 4 * 1024;
 /// A connection does not keep a buffer larger than this after a large reply.
 const KEPT_BUFFER: usize = 256 * 1024;
 
+/// More interim replies to one request than this are a server that never comes to the point.
+const MAX_INTERIM: usize = 8;
+
 /// One connection and what it has received.
 #[derive(Debug)]
 pub(super) struct Wire {
@@ -139,43 +142,34 @@ impl Wire {
         if let Err(error) = written {
             return Err(Fault::of(&error));
         }
-        let mut start = 0;
+        let mut interim = 0;
         loop {
-            let head = self.receive_head(clock, start, progress).await?;
-            let body_start = start + head.length;
+            let head = self.receive_head(clock, progress).await?;
+            let body_start = head.length;
             // An interim reply (100, 103) precedes the real one; 101 would change the protocol, which nobody asked for.
             if (100..200).contains(&head.status) {
-                if head.status == 101 {
+                interim += 1;
+                if head.status == 101 || interim > MAX_INTERIM {
                     return Err(Fault::BadHttp);
                 }
-                start = body_start;
+                self.buffer.drain(..body_start);
                 continue;
             }
             let (body, end) = self.receive_body(config, &head, body_start).await?;
             // Bytes after the reply belong to no request: the connection cannot be trusted with another.
             self.reusable = head.keep_alive && end == self.buffer.len();
-            return Ok(ReplySpan {
-                status: head.status,
-                is_json: head.is_json,
-                head: start..body_start,
-                body,
-            });
+            return Ok(ReplySpan { status: head.status, is_json: head.is_json, head: 0..body_start, body });
         }
     }
 
-    async fn receive_head(
-        &mut self,
-        clock: &Clock,
-        start: usize,
-        progress: &mut Progress,
-    ) -> Result<Head, Fault> {
+    async fn receive_head(&mut self, clock: &Clock, progress: &mut Progress) -> Result<Head, Fault> {
         loop {
-            if self.buffer.len() > start
-                && let Some(head) = http1::parse_head(&self.buffer[start..]).map_err(|_| Fault::BadHttp)?
+            if !self.buffer.is_empty()
+                && let Some(head) = http1::parse_head(&self.buffer).map_err(|_| Fault::BadHttp)?
             {
                 return Ok(head);
             }
-            if self.buffer.len() > start + http1::MAX_HEAD {
+            if self.buffer.len() > http1::MAX_HEAD {
                 return Err(Fault::BadHttp);
             }
             if self.receive(FIRST_READ).await? == 0 {

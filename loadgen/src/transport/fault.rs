@@ -83,6 +83,24 @@ impl Fault {
         matches!(self, Fault::NoPorts | Fault::NoDescriptors)
     }
 
+    /// Whether the outcome of this name shows that the target gave no HTTP reply at all. A fault of this machine shows
+    /// nothing, and a dealer that took the request and is slow has been reached.
+    pub(crate) fn is_unanswered(label: &str) -> bool {
+        let unanswered = [
+            Fault::Refused,
+            Fault::Reset,
+            Fault::Eof,
+            Fault::Dns,
+            Fault::Tls,
+            Fault::Unreachable,
+            Fault::BadHttp,
+            Fault::Io,
+            Fault::Timeout(Phase::Connect),
+            Fault::Timeout(Phase::Tls),
+        ];
+        unanswered.iter().any(|fault| fault.label() == label)
+    }
+
     /// The outcome's name, such as `transport.reset` or `timeout.connect`.
     pub fn label(self) -> &'static str {
         match self {

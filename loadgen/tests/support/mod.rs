@@ -47,6 +47,8 @@ pub(crate) enum Manner {
     Status(u16),
     /// Answers rightly, after an interim reply.
     Interim,
+    /// Sends interim replies only, without end.
+    EndlessInterim,
     /// Answers with an AAP error.
     Aap(&'static str, i64),
     /// Leaves `contextId` out.
@@ -80,6 +82,8 @@ pub(crate) struct Setup {
     /// Whether it says that it is a simulator.
     pub(crate) is_simulator: bool,
     pub(crate) extension_uri: &'static str,
+    /// The host that its card names instead of the address it listens on.
+    pub(crate) card_host: Option<&'static str>,
     /// Bytes of filling in each payload.
     pub(crate) filling: usize,
 }
@@ -92,6 +96,7 @@ impl Default for Setup {
             idle_limit: None,
             is_simulator: true,
             extension_uri: "https://autoagentprotocol.org/extensions/aap/v3.0",
+            card_host: None,
             filling: 600,
         }
     }
@@ -308,6 +313,9 @@ async fn answer(
             stream.write_all(head.as_bytes()).await?;
         }
         Manner::Status(status) => stream.write_all(&http(status, is_simulator, b"busy")).await?,
+        Manner::EndlessInterim => loop {
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        },
         Manner::Interim => {
             stream.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n").await?;
             stream.write_all(&right(None, None)).await?;
@@ -379,11 +387,12 @@ fn reply(body: &[u8], nth: usize, context: Option<&str>, id: Option<&str>, filli
 
 fn card(address: SocketAddr, setup: &Setup) -> Value {
     let organization = if setup.is_simulator { "dealer-sim" } else { "Harbor Motors Inc." };
+    let host = setup.card_host.map_or(address.ip().to_string(), str::to_owned);
     json!({
         "name": "Test dealer",
         "provider": {"organization": organization, "url": "https://example.test"},
         "supportedInterfaces": [
-            {"url": format!("http://{address}/a2a"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            {"url": format!("http://{host}:{}/a2a", address.port()), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
         ],
         "capabilities": {"extensions": [{"uri": setup.extension_uri, "required": true}]}
     })

@@ -8,6 +8,9 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::fault::{Fault, Pos, Reporter, quoted};
 
+/// Bytes of the names and values of one document, copies included: few copies of a long text are a bomb too.
+const MAX_BYTES: usize = 16 << 20;
+
 /// What a kind of document is held to.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -98,18 +101,32 @@ impl Node {
         }
     }
 
-    fn size_and_depth(&self) -> (usize, usize) {
-        let fold = |(size, depth): (usize, usize), child: &Node| {
-            let (s, d) = child.size_and_depth();
-            (size + s, depth.max(d))
+    fn extent(&self) -> Extent {
+        let mut sum = Extent { nodes: 1, bytes: 0, depth: 0 };
+        let mut add = |child: &Node| {
+            let Extent { nodes, bytes, depth } = child.extent();
+            sum.nodes += nodes;
+            sum.bytes += bytes;
+            sum.depth = sum.depth.max(depth);
         };
-        let (size, depth) = match &self.kind {
-            Kind::Scalar(_) => (0, 0),
-            Kind::List(items) => items.iter().fold((0, 0), fold),
-            Kind::Map(members) => members.iter().map(|(_, node)| node).fold((0, 0), fold),
-        };
-        (size + 1, depth + 1)
+        match &self.kind {
+            Kind::Scalar(scalar) => sum.bytes += scalar.text.len(),
+            Kind::List(items) => items.iter().for_each(add),
+            Kind::Map(members) => {
+                members.iter().for_each(|(_, node)| add(node));
+                sum.bytes += members.iter().map(|(key, _)| key.text.len()).sum::<usize>();
+            }
+        }
+        sum.depth += 1;
+        sum
     }
+}
+
+/// How much a value takes, everything in it counted.
+struct Extent {
+    nodes: usize,
+    bytes: usize,
+    depth: usize,
 }
 
 /// A plain number that does not fit: an integer beyond 64 bits would not come out as it went in.
@@ -185,8 +202,14 @@ impl Open {
 /// leave a tree, so that the faults behind them are found in the same pass.
 pub fn parse(limits: &Limits, reporter: &mut Reporter<'_>) -> Option<Node> {
     let source = reporter.source.clone();
-    let mut builder =
-        Builder { limits: *limits, stack: Vec::new(), anchors: HashMap::new(), nodes: 0, root: None };
+    let mut builder = Builder {
+        limits: *limits,
+        stack: Vec::new(),
+        anchors: HashMap::new(),
+        nodes: 0,
+        bytes: 0,
+        root: None,
+    };
     for event in Parser::new_from_str(&source.text) {
         let (event, span) = match event {
             Ok(event) => event,
@@ -213,6 +236,7 @@ struct Builder {
     stack: Vec<Frame>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    bytes: usize,
     root: Option<Node>,
 }
 
@@ -250,15 +274,17 @@ impl Builder {
                 self.put(Node { at: frame.at, kind }, frame.anchor, reporter)
             }
             Event::Alias(id) => {
-                let Some(node) = self.anchors.get(&id).cloned() else {
+                let Some(node) = self.anchors.get(&id) else {
                     return Err(Fault::new(at, "this alias stands inside the value that it names"));
                 };
-                let (size, depth) = node.size_and_depth();
-                self.count(size, at)?;
+                // Counted before it is copied.
+                let Extent { nodes, bytes, depth } = node.extent();
+                self.count(nodes, bytes, at)?;
                 if self.stack.len() + depth > self.limits.depth {
                     return Err(self.too_deep(at));
                 }
-                self.put(Node { at, ..node }, 0, reporter)
+                let copy = self.anchors.get(&id).map(|node| Node { at, kind: node.kind.clone() });
+                copy.map_or(Ok(()), |copy| self.put(copy, 0, reporter))
             }
             Event::DocumentStart(..) if self.root.is_some() => {
                 Err(Fault::new(at, "a second document begins here").allowed("one document per file"))
@@ -267,8 +293,15 @@ impl Builder {
         }
     }
 
-    fn count(&mut self, nodes: usize, at: Pos) -> Result<(), Fault> {
+    fn count(&mut self, nodes: usize, bytes: usize, at: Pos) -> Result<(), Fault> {
         self.nodes += nodes;
+        self.bytes += bytes;
+        if self.bytes > MAX_BYTES {
+            return Err(Fault::new(
+                at,
+                format!("the file holds more than {MAX_BYTES} bytes of text, aliases counted"),
+            ));
+        }
         if self.nodes > self.limits.nodes {
             return Err(Fault::new(
                 at,
@@ -279,7 +312,7 @@ impl Builder {
     }
 
     fn open(&mut self, frame: Frame) -> Result<(), Fault> {
-        self.count(1, frame.at)?;
+        self.count(1, 0, frame.at)?;
         if self.stack.len() >= self.limits.depth {
             return Err(self.too_deep(frame.at));
         }
@@ -293,10 +326,11 @@ impl Builder {
 
     /// Adds a finished value to the collection that is open.
     fn put(&mut self, node: Node, anchor: usize, reporter: &mut Reporter<'_>) -> Result<(), Fault> {
-        self.count(1, node.at)?;
+        self.count(1, 0, node.at)?;
         if anchor != 0 {
             // The copy counts: nested anchors would otherwise grow with the square of the file.
-            self.count(node.size_and_depth().0, node.at)?;
+            let Extent { nodes, bytes, .. } = node.extent();
+            self.count(nodes, bytes, node.at)?;
             self.anchors.insert(anchor, node.clone());
         }
         match self.stack.last_mut().map(|frame| &mut frame.kind) {
