@@ -199,6 +199,16 @@ fn a_plan_rules_and_the_admin_layer_stands_above_it() {
 }
 
 #[test]
+fn the_shipped_plans_load_with_the_whole_catalogue() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/faults");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 6);
+    for file in files {
+        dealer_sim::faults::Plan::load(std::slice::from_ref(&file), registry()).unwrap();
+    }
+}
+
+#[test]
 fn the_card_can_be_touched() {
     let sim = Sim::start(&[]);
     let card = sim.first["card"].as_str().unwrap().to_owned();

@@ -37,13 +37,14 @@ pub(super) fn listed(
     };
     match dealer.inventory().find(vin, stock, vehicle_id) {
         Lookup::Listed(row) if behaviour != Some(Behaviour::SoldUnderYou) => Ok(row),
-        Lookup::Listed(_) | Lookup::Sold(_) => {
+        // A fault may ask for it by a magic value in the very member that names the vehicle.
+        found if found != Lookup::Unknown || behaviour == Some(Behaviour::SoldUnderYou) => {
             let (name, value) = named();
             let text =
                 format!("the vehicle with {name} {value:?} is no longer available; search for another");
             Err(AapError::new(AapCode::VehicleUnavailable, text).with(name, Detail::Text(value)))
         }
-        Lookup::Unknown => {
+        _ => {
             let (name, value) = named();
             let text = format!("no vehicle has {name} {value:?}");
             Err(AapError::new(AapCode::VehicleNotFound, text).with(name, Detail::Text(value)))
