@@ -11,7 +11,7 @@ use super::shape::{Record, Shape};
 
 /// Faults listed at most; a larger number is counted. A megabyte can hold half a million, whose list would be a hundred
 /// times as long.
-pub const MAX_FAULTS: usize = 10_000;
+pub const MAX_FAULTS: usize = 65_536;
 /// Characters of a name in a text; the pointer beside it has it whole.
 const SHOWN_NAME: usize = 80;
 
