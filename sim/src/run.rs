@@ -201,6 +201,11 @@ fn faults(command: &FaultsCommand) -> Result<(), Failed> {
         FaultsCommand::Explain { what, faults } => match registry::find(what) {
             Some(effect) => catalogue::entry(effect),
             None => {
+                if !what.contains('=') {
+                    let text =
+                        format!("there is no effect {what:?}; `dealer-sim faults list` has all of them");
+                    return Err(Failed::Input(text));
+                }
                 let repro = what.parse().map_err(Failed::input)?;
                 explain(&read_plan(faults)?, &repro)
             }

@@ -1,41 +1,6 @@
 //! Writing JSON by hand: the few forms that vehicles need, straight into a buffer.
 
-/// Appends `text` as a JSON string, quotes included. Escapes what RFC 8259 demands and nothing else.
-pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    escaped(out, text);
-    out.push(b'"');
-}
-
-/// Appends the inside of a JSON string.
-pub(crate) fn escaped(out: &mut Vec<u8>, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            0..0x20 => {
-                out.extend_from_slice(b"\\u00");
-                out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
-            }
-            _ => out.push(byte),
-        }
-    }
-}
-
-/// Appends a whole number.
-pub(crate) fn number(out: &mut Vec<u8>, value: u64) {
-    let mut digits = [0u8; 20];
-    let mut start = digits.len();
-    let mut rest = value;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
-}
+pub(crate) use crate::protocol::write::{escaped, string, unsigned as number};
 
 /// Appends a whole number with leading zeros up to `width` digits.
 pub(crate) fn padded(out: &mut Vec<u8>, value: u32, width: u32) {

@@ -11,6 +11,12 @@ use std::io::Write as _;
 /// ```
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
+    escaped(out, text);
+    out.push(b'"');
+}
+
+/// Writes the inside of a JSON string.
+pub fn escaped(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let mut from = 0;
     for (at, byte) in bytes.iter().enumerate() {
@@ -29,7 +35,6 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
         }
     }
     out.extend_from_slice(&bytes[from..]);
-    out.push(b'"');
 }
 
 /// Writes `,"name":"text"`, the common member; `first` leaves the comma out.
@@ -44,9 +49,17 @@ pub fn member(out: &mut Vec<u8>, first: bool, name: &str, text: &str) {
 
 /// Writes a decimal integer.
 pub fn integer(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    unsigned(out, value.unsigned_abs());
+}
+
+/// Writes a decimal integer from zero.
+pub fn unsigned(out: &mut Vec<u8>, value: u64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
+    let mut rest = value;
     loop {
         at -= 1;
         digits[at] = b'0' + (rest % 10) as u8;
@@ -54,9 +67,6 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
         if rest == 0 {
             break;
         }
-    }
-    if value < 0 {
-        out.push(b'-');
     }
     out.extend_from_slice(&digits[at..]);
 }
