@@ -2,13 +2,20 @@
 //! server stalls.
 
 pub mod arrival;
+mod attempt;
+mod authorize;
+mod base64;
 pub mod cli;
 mod collect;
 mod command;
+mod deviation;
 mod embedded;
 mod endpoint;
 mod envelope;
+mod explain;
+mod import;
 pub mod load;
+mod oauth;
 pub mod outcome;
 mod pacer;
 mod process;

@@ -20,11 +20,12 @@ use crate::progress::Progress;
 use crate::record::Tally;
 use crate::report::{Folder, RunResult, Summary, per_second, write_text};
 use crate::scenario::{self, Item, Workload};
-use crate::settings::{Settings, Target};
+use crate::settings::{Settings, StartAt, Target};
 use crate::signals::{Signal, Signals};
 use crate::threshold::Figures;
 use crate::transport::{Config, Fault, PrepareError, Reuse};
-use crate::units::nanos;
+use crate::authorize::{Authorized, authorize};
+use crate::units::{nanos, show_duration};
 use crate::verdict::{Evidence, judge};
 use crate::worker::{self, Command, Links, Plan};
 
@@ -50,11 +51,11 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
-    fn usage(fault: impl Into<Box<dyn Error>>) -> RunError {
+    pub(crate) fn usage(fault: impl Into<Box<dyn Error>>) -> RunError {
         RunError::Usage(vec![fault.into().to_string()])
     }
 
-    fn failed(fault: impl Into<Box<dyn Error>>) -> RunError {
+    pub(crate) fn failed(fault: impl Into<Box<dyn Error>>) -> RunError {
         RunError::Failed(fault.into())
     }
 }
@@ -71,6 +72,8 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     // From here on a signal is ours; before, it simply ends the process.
     let mut signals = Signals::listen().map_err(RunError::failed)?;
     let workload = scenario::load(&settings.scenarios, &settings.sets).map_err(RunError::usage)?;
+    let mut settings = settings;
+    settings.asked.fit(&workload);
     let labels = step_labels(&workload);
     let faults: Vec<String> = settings
         .thresholds
@@ -83,11 +86,14 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     }
     let progress_notes = Progress::new(settings.is_quiet, None);
     let limits = adjust_limits(&settings, &progress_notes);
-    let load = Load { limits, ..settings.load.clone() };
+    let load = Load { limits, ..settings.asked.load.clone() };
+    let authority = authorize(&mut settings, &mut signals).await?;
 
+    let token = authority.as_ref().and_then(|authorized| authorized.token.header());
     // The simulator, if there is one, lives as long as this variable.
-    let (endpoint, _embedded) = reach(&settings, &mut signals).await?;
-    let mark_test = endpoint::guard(&endpoint, workload.submits_leads(), settings.consent)
+    let (endpoint, _embedded) = reach(&settings, token, &mut signals).await?;
+    let hidden_leads = workload.hidden_leads();
+    let mark_test = endpoint::guard(&endpoint, workload.submits_leads(), &hidden_leads, settings.consent)
         .map_err(|harms| RunError::Usage(harms.iter().map(ToString::to_string).collect()))?;
     let config = Config::prepare(&endpoint.address, &settings.options).await.map_err(prepare_error)?;
     announce(&settings, &endpoint, &workload, mark_test, &progress_notes);
@@ -102,14 +108,17 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
             endpoint.tenant.as_deref(),
             &settings.options.headers,
             settings.options.reuse == Reuse::None,
-        ),
+        )
+        .with_token(authority.as_ref().map(|authorized| authorized.token.clone())),
         workload,
         load,
         config,
         mark_test,
+        validate: settings.validate,
+        contract: endpoint.contract,
         steps: labels.len(),
     });
-    let clock = Clock::starting_in(LEAD_TIME);
+    let clock = start(&settings)?;
     let folder = match &settings.out {
         Some(path) => {
             let comment = format!("dealer-loadgen {}, times in nanoseconds", env!("CARGO_PKG_VERSION"));
@@ -125,7 +134,14 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
         Progress::new(settings.is_quiet, length),
     );
     let cpu_before = process::process_cpu();
-    let signal = drive(&plan, clock, lanes, &settings, &mut collector, &mut signals).await?;
+    let driven = drive(&plan, clock, lanes, &settings, &mut collector, &mut signals);
+    let signal = match authority.map(Authorized::keep_renewed) {
+        None => driven.await?,
+        Some(renewal) => tokio::select! {
+            signal = driven => signal?,
+            never = renewal => match never {},
+        },
+    };
     let ended = clock.now();
     let cpu =
         process::process_cpu().zip(cpu_before).map(|(after, before)| nanos(after.saturating_sub(before)));
@@ -161,6 +177,17 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
         }
         None => Ending::Ok,
     })
+}
+
+/// The clock of the run: it starts when all workers are ready, or when the user wants it to.
+fn start(settings: &Settings) -> Result<Clock, RunError> {
+    match settings.asked.start {
+        None => Ok(Clock::starting_in(LEAD_TIME)),
+        Some(StartAt::In(wait)) => Ok(Clock::starting_in(wait.max(LEAD_TIME))),
+        Some(StartAt::At(at)) => Clock::starting_at(at).ok_or_else(|| {
+            RunError::usage(format!("--start-at {at}: that time is over; give one a few seconds ahead"))
+        }),
+    }
 }
 
 /// The label of each step, by its id.
@@ -207,8 +234,8 @@ fn counted(tally: &Tally) -> String {
 
 /// Raises the limit of open files, and lowers that of connections to what it allows.
 fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limits {
-    let mut limits = settings.load.limits;
-    let wanted = limits.connections.min(match settings.load.arrivals {
+    let mut limits = settings.asked.load.limits;
+    let wanted = limits.connections.min(match settings.asked.load.arrivals {
         Arrivals::Open(_) => limits.in_flight,
         Arrivals::Closed { users } => users as usize,
     });
@@ -219,28 +246,60 @@ fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limit
         let room = allowed.saturating_sub(OTHER_DESCRIPTORS) / ends;
         let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
         // Nobody has asked for the default's many connections: what will not be missed is not worth a warning.
-        if room < settings.load.likely_connections().max(settings.connections.unwrap_or(0)) {
+        if room < settings.asked.load.likely_connections().max(settings.connections.unwrap_or(0)) {
             progress.say(&format!(
                 "Only {room} connections fit into the limit of {allowed} open files (ulimit -n); what needs more waits."
             ));
         }
         limits.connections = limits.connections.min(room);
     }
+    if let Some(warning) = ports_warning(settings) {
+        progress.say(&warning);
+    }
     limits
 }
 
+/// What to say if the run may use up this machine's ports: a port stays taken for a minute after its connection (TIME_WAIT),
+/// so that no more new connections a second can last than a sixtieth of the range.
+fn ports_warning(settings: &Settings) -> Option<String> {
+    let load = &settings.asked.load;
+    // Connections a session opens at least; where they are kept, none of them are new.
+    let per_session = match settings.options.reuse {
+        Reuse::None | Reuse::Session => 1.0,
+        Reuse::Requests(_, most) => 1.0 / most as f64,
+        Reuse::Forever => return None,
+    };
+    let sessions = load.target_rate()?;
+    let ports = process::local_ports()?;
+    let lasting = ports as f64 / process::TIME_WAIT.as_secs_f64();
+    (sessions * per_session > lasting).then(|| {
+        format!(
+            "At least {:.0} new connections a second need more than the {ports} ports of this machine, which last for {lasting:.0} \
+             a second (net.ipv4.ip_local_port_range): expect transport.no_ports, or keep connections with --reuse forever.",
+            sessions * per_session
+        )
+    })
+}
+
 /// Finds or starts the dealer. A signal ends the waiting for it.
-async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, Option<Embedded>), RunError> {
+/// `token` is the header of a token that the dealer may want to see.
+async fn reach(
+    settings: &Settings,
+    token: Option<(String, String)>,
+    signals: &mut Signals,
+) -> Result<(Endpoint, Option<Embedded>), RunError> {
     let reached = async {
         match &settings.target {
             Target::Embedded(contract) => {
-                let embedded = Embedded::start(settings.load.seed, *contract, &settings.options)
+                let embedded = Embedded::start(settings.asked.load.seed, *contract, &settings.options)
                     .await
                     .map_err(RunError::failed)?;
                 Ok((embedded.endpoint.clone(), Some(embedded)))
             }
             Target::Discover(url, contract) => {
-                let found = endpoint::discover(url, &settings.options, *contract).await;
+                let mut options = settings.options.clone();
+                options.headers.extend(token);
+                let found = endpoint::discover(url, &options, *contract).await;
                 found.map(|endpoint| (endpoint, None)).map_err(|error| match error {
                     EndpointError::Prepare { source, .. } if source.is_usage() => prepare_error(source),
                     error @ EndpointError::OtherOrigin { .. } => RunError::usage(error),
@@ -281,13 +340,18 @@ fn announce(
         (true, false) => "leads",
         (true, true) => "leads, marked as tests",
     };
+    let start = match settings.asked.start {
+        Some(StartAt::At(at)) => format!(", to start at {at}"),
+        Some(StartAt::In(wait)) => format!(", to start in {}", show_duration(wait)),
+        None => String::new(),
+    };
     progress.say(&format!(
-        "Running {} ({leads}) against {dealer} at {}, contract {}: {}; seed {}.",
+        "Running {} ({leads}) against {dealer} at {}, contract {}: {}; seed {}{start}.",
         workload.name(),
         endpoint.address,
         endpoint.contract,
-        settings.load_text,
-        settings.load.seed
+        settings.asked.text,
+        settings.asked.load.seed
     ));
 }
 
@@ -416,7 +480,7 @@ fn result_of(
         contract: endpoint.contract.to_string(),
         seed: plan.load.seed,
         started: clock.started(),
-        load: settings.load_text.clone(),
+        load: settings.asked.text.clone(),
         is_interrupted: interrupted_at.is_some(),
         verdict,
         target_rate: plan.load.target_rate(),

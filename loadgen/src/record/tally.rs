@@ -49,6 +49,11 @@ pub struct StepTally {
     pub response: Latency,
     /// Last byte minus send.
     pub service: Latency,
+    /// Attempts after the first, of steps that are over.
+    pub retries: u64,
+    /// From the intended time of the first attempt to the end of the last, of a step that may be tried again. Absent for
+    /// others: a histogram takes room.
+    pub total: Option<Box<Latency>>,
 }
 
 /// Sessions.
@@ -99,6 +104,10 @@ impl StepTally {
         }
         self.response.add(&other.response);
         self.service.add(&other.service);
+        self.retries += other.retries;
+        if let Some(total) = &other.total {
+            self.total.get_or_insert_default().add(total);
+        }
     }
 
     fn clear(&mut self) {
@@ -108,6 +117,10 @@ impl StepTally {
         self.others.clear();
         self.response.clear();
         self.service.clear();
+        self.retries = 0;
+        if let Some(total) = &mut self.total {
+            total.clear();
+        }
     }
 }
 

@@ -94,6 +94,11 @@ struct StepPart {
     outcomes: BTreeMap<String, u64>,
     response: LatencyView,
     service: LatencyView,
+    /// For steps with `retry`: attempts after the first, and the time of all attempts together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<LatencyView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -183,6 +188,8 @@ impl From<&RunResult> for Summary {
                 outcomes,
                 response: view(&step.response),
                 service: view(&step.service),
+                retries: step.total.as_ref().map(|_| step.retries),
+                total: step.total.as_deref().map(view),
             };
             (label.clone(), part)
         });
