@@ -54,8 +54,7 @@ fn head(usual: &str, replaced: &Replaced, length: usize) -> String {
     let method = replaced.method.as_deref().unwrap_or(method);
     let path = replaced.path.as_deref().unwrap_or(path);
     let mut out = format!("{method} {path} HTTP/1.1\r\n");
-    let is_replaced =
-        |name: &str| replaced.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    let is_replaced = |name: &str| replaced.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     for line in lines.split("\r\n") {
         let name = line.split(':').next().unwrap_or_default();
         if is_replaced(name) || line.is_empty() {

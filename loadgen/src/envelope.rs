@@ -279,7 +279,8 @@ mod tests {
                 token.set(given);
             }
             let mut ids = Ids::of_session(&Ids::base(42), 0);
-            buffer.write(&template, Skill::InventorySearch, None, &mut ids, |out| out.extend_from_slice(b"{}"));
+            buffer
+                .write(&template, Skill::InventorySearch, None, &mut ids, |out| out.extend_from_slice(b"{}"));
             let text = String::from_utf8(buffer.bytes().to_vec()).unwrap();
             assert!(text.starts_with("POST /a2a HTTP/1.1\r\n") && text.contains(wanted), "{text}");
         }

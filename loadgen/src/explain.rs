@@ -20,8 +20,11 @@ pub(crate) fn explain_load(asked: &Asked, out: &mut dyn fmt::Write) -> fmt::Resu
                 show_rate(mean),
                 show_rate(peak)
             )?;
-            let first: Vec<String> =
-                schedule.lane(u64::from(load.shard.index), u64::from(load.shard.count)).take(3).map(|a| show_nanos(a.at)).collect();
+            let first: Vec<String> = schedule
+                .lane(u64::from(load.shard.index), u64::from(load.shard.count))
+                .take(3)
+                .map(|a| show_nanos(a.at))
+                .collect();
             if !first.is_empty() {
                 writeln!(out, "  the first ones at {}", first.join(", "))?;
             }
@@ -36,7 +39,11 @@ pub(crate) fn explain_load(asked: &Asked, out: &mut dyn fmt::Write) -> fmt::Resu
             out,
             "  {} sessions in all, the warm-up included{}",
             load.shard.of(total),
-            if load.shard.count > 1 { format!("; all {} parts together {total}", load.shard.count) } else { String::new() }
+            if load.shard.count > 1 {
+                format!("; all {} parts together {total}", load.shard.count)
+            } else {
+                String::new()
+            }
         )?,
         None => writeln!(out, "  as many sessions as the time allows")?,
     }

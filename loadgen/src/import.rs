@@ -157,8 +157,8 @@ pub(crate) fn import(args: &ImportArgs) -> Result<String, ImportError> {
     let lines_path = args.out.with_extension("jsonl");
     let text = read_bounded(&args.journal, MAX_JOURNAL_BYTES)
         .map_err(|source| ImportError::Unreadable { path: args.journal.clone(), source })?;
-    let entries = entries(&text)
-        .map_err(|reason| ImportError::NoJournal { path: args.journal.clone(), reason })?;
+    let entries =
+        entries(&text).map_err(|reason| ImportError::NoJournal { path: args.journal.clone(), reason })?;
     let lines_name = lines_path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let written = scenario(entries, stem, lines_name)
         .map_err(|left_out| ImportError::Nothing { path: args.journal.clone(), left_out: told(&left_out) })?;
@@ -422,7 +422,8 @@ mod tests {
         let strange = entry(3, "a", "inventory.magic", "ok", &json!({}));
         let good = entry(4, "a", "inventory.search", "ok", &json!({}));
         let written = made(&[cut.clone(), other, strange, good]);
-        for part in ["1 calls that are no messages", "1 payloads of no skill", "1 requests that the journal"] {
+        for part in ["1 calls that are no messages", "1 payloads of no skill", "1 requests that the journal"]
+        {
             assert!(written.summary.contains(part), "{}", written.summary);
         }
         let entries = entries(cut.to_string().as_bytes()).unwrap();

@@ -36,7 +36,10 @@ pub(crate) struct Grant {
 impl fmt::Debug for Grant {
     // A secret in a log is none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grant").field("address", &self.address).field("client", &self.client).finish_non_exhaustive()
+        f.debug_struct("Grant")
+            .field("address", &self.address)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
     }
 }
 
@@ -116,8 +119,8 @@ impl Authority {
         let exchange = self.client.exchange(&mut connection, request(&self.grant).as_bytes()).await;
         let span = exchange.reply.map_err(unreached)?;
         let reply = connection.reply(&span);
-        let granted = read(reply.status, reply.body)
-            .map_err(|reason| OauthError::Refused { url: url(), reason })?;
+        let granted =
+            read(reply.status, reply.body).map_err(|reason| OauthError::Refused { url: url(), reason })?;
         token.set(&granted.token);
         Ok(granted.life * RENEWED_AFTER / 10)
     }

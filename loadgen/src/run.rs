@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 
+use crate::authorize::{Authorized, authorize};
 use crate::collect::Collector;
 use crate::embedded::Embedded;
 use crate::endpoint::{self, Endpoint, EndpointError};
@@ -24,7 +25,6 @@ use crate::settings::{Settings, StartAt, Target};
 use crate::signals::{Signal, Signals};
 use crate::threshold::Figures;
 use crate::transport::{Config, Fault, PrepareError, Reuse};
-use crate::authorize::{Authorized, authorize};
 use crate::units::{nanos, show_duration};
 use crate::verdict::{Evidence, judge};
 use crate::worker::{self, Command, Links, Plan};

@@ -163,7 +163,8 @@ impl Settings {
         let has_authorization =
             options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         if grant.is_some() && has_authorization {
-            reader.fault("--oauth-url and another Authorization header are two credentials: give one of them");
+            reader
+                .fault("--oauth-url and another Authorization header are two credentials: give one of them");
         }
         let validate = reader
             .value("validate", &args.validate, "off, sample or full", |text| match text {
@@ -351,7 +352,7 @@ mod tests {
             "--header-env",
             "nonsense",
             "--header-env",
-            "X-Key: MISSING_TOO",
+            "X-Key: ABSENT",
             "--cert",
             "x.pem",
             "--oauth-url",
@@ -384,7 +385,7 @@ mod tests {
             "--trace-speed 0x",
             "--validate \"some\"",
             "--header-env \"nonsense\"",
-            "MISSING_TOO",
+            "ABSENT",
             "--cert and --key",
             "--oauth-url \"http://elsewhere.example/token\"",
             "--oauth-client is missing",
@@ -398,7 +399,10 @@ mod tests {
     fn arrivals_are_independent_values() {
         let text = |flags: &[&str]| read(flags).unwrap().asked.text;
         assert_eq!(text(&["--arrivals", "burst:20", "--rate", "100/s"]), "100/s in bursts of 20 for 15s");
-        assert_eq!(text(&["--sine", "60s:50%", "--arrivals", "poisson"]), "50/s swinging 60s:50% poisson for 15s");
+        assert_eq!(
+            text(&["--sine", "60s:50%", "--arrivals", "poisson"]),
+            "50/s swinging 60s:50% poisson for 15s"
+        );
         let ramp = read(&["--rate", "0/s..100/s", "--duration", "8s", "--warmup", "2s"]).unwrap().asked;
         assert_eq!(ramp.text, "0/s to 100/s constant for 8s after 2s of warm-up");
         // The measured part of a ramp of 10 s from its second on: 20/s to 100/s.
@@ -415,7 +419,10 @@ mod tests {
         assert_eq!(times, [0, 125, 750]);
         std::fs::write(&path, "5s\n1s\nsoon\n").unwrap();
         let faults = read(&["--arrivals", &trace]).unwrap_err();
-        assert!(faults.len() == 2 && faults[0].contains("line 2") && faults[1].contains("line 3"), "{faults:?}");
+        assert!(
+            faults.len() == 2 && faults[0].contains("line 2") && faults[1].contains("line 3"),
+            "{faults:?}"
+        );
         for flags in [
             ["--arrivals", &trace, "--rate", "1/s"],
             ["--sine", "60s:50%", "--users", "3"],

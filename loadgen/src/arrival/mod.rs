@@ -143,8 +143,7 @@ mod tests {
 
     #[test]
     fn bursts_come_at_once_and_keep_the_rate() {
-        let arrivals: Vec<_> =
-            schedule(Profile::constant(100.0), Spacing::Burst(20), 1, 2).iter().collect();
+        let arrivals: Vec<_> = schedule(Profile::constant(100.0), Spacing::Burst(20), 1, 2).iter().collect();
         assert_eq!(arrivals.len(), 200);
         assert!(arrivals.iter().all(|arrival| arrival.at == arrival.ordinal / 20 * SECOND / 5));
     }

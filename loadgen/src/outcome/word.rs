@@ -22,7 +22,8 @@ pub(crate) fn word(body: &[u8], retry_after: Option<&str>, now: Timestamp) -> Wo
     // AAP digest, section d: retry_after_ms is preferred.
     let details = &entry["details"];
     let number = |name: &str| details[name].as_f64().filter(|number| *number >= 0.0);
-    let millis = number("retry_after_ms").or_else(|| number("retry_after_seconds").map(|seconds| seconds * 1e3));
+    let millis =
+        number("retry_after_ms").or_else(|| number("retry_after_seconds").map(|seconds| seconds * 1e3));
     let after = millis.map(|millis| Duration::from_micros((millis * 1e3) as u64).min(LONGEST));
     Word { retryable: entry["retryable"].as_bool(), after: after.or(of_http) }
 }

@@ -77,7 +77,8 @@ impl Body {
                 Op::Members { expr, marked } => {
                     let value = expr.eval(env);
                     let Value::Object(members) = &*value else { continue };
-                    let own = if *marked { Cow::Owned(mark_members(members)) } else { Cow::Borrowed(members) };
+                    let own =
+                        if *marked { Cow::Owned(mark_members(members)) } else { Cow::Borrowed(members) };
                     for (name, member) in own.iter().filter(|(name, _)| *name != "type") {
                         write_json(&Value::from(name.as_str()), out);
                         out.push(b':');

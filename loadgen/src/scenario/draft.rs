@@ -351,7 +351,8 @@ pub(crate) fn extracted_names(item: &Node) -> impl Iterator<Item = &str> {
 
 /// Which kind of item a node is; reported if it is none or two.
 pub(crate) fn kind_of<'n>(item: &'n Node, reporter: &mut Reporter<'_>) -> Option<(&'static str, &'n Node)> {
-    let kinds = ["step", "think", "pacing", "include", "loop"].map(|kind| member(item, kind).map(|node| (kind, node)));
+    let kinds = ["step", "think", "pacing", "include", "loop"]
+        .map(|kind| member(item, kind).map(|node| (kind, node)));
     let mut found = kinds.into_iter().flatten();
     match (found.next(), found.next()) {
         (Some(one), None) => Some(one),
@@ -366,9 +367,7 @@ pub(crate) fn kind_of<'n>(item: &'n Node, reporter: &mut Reporter<'_>) -> Option
                 _ => "",
             };
             let fault = Fault::new(item.at, "this is no item of a flow");
-            reporter.add(
-                fault.near(first, ["step", "think", "pacing", "loop", "include"]).allowed(ITEMS),
-            );
+            reporter.add(fault.near(first, ["step", "think", "pacing", "loop", "include"]).allowed(ITEMS));
             None
         }
     }

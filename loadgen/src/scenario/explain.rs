@@ -92,8 +92,7 @@ fn explain_items(flow: &Flow, session: &mut Session, out: &mut dyn fmt::Write) -
             Item::Loop(repeated) => writeln!(
                 out,
                 "    {number}. loop {}: repeats what follows, up to {}",
-                repeated.text,
-                repeated.end
+                repeated.text, repeated.end
             )?,
             Item::EndLoop(start) => writeln!(out, "    {number}. end of the loop of {}", start + 1)?,
             Item::Step(step) => {

@@ -31,11 +31,13 @@ pub(crate) struct KeySource {
 }
 
 impl KeySource {
-    fn draw(self) -> Value {
+    /// A key that is this run's own: the seed repeats the draw in every run, and a dealer remembers keys for a day.
+    fn draw(self, now: Timestamp) -> Value {
         let Some((key, position, round)) = self.place else { return Value::Null };
         // Positions stay below 2^20, attempts below 2^7.
         let position = position | (self.attempt as usize) << 20;
-        Value::String(people::uuid(&mut key.draws_in(Purpose::IdempotencyKey, position, round)))
+        let uuid = people::uuid(&mut key.draws_in(Purpose::IdempotencyKey, position, round));
+        Value::String(format!("{uuid} {}", people::timestamp(now)))
     }
 }
 
@@ -43,15 +45,25 @@ impl KeySource {
 #[derive(Debug, Clone)]
 pub(crate) enum Expr {
     Const(Value),
-    Slot { slot: usize, path: Box<[PathStep]> },
+    Slot {
+        slot: usize,
+        path: Box<[PathStep]>,
+    },
     Uniform(Box<Expr>, Box<Expr>),
-    Lognormal { law: Lognormal, integer: bool },
+    Lognormal {
+        law: Lognormal,
+        integer: bool,
+    },
     Pick(Box<[Expr]>),
     Int(Box<Expr>),
     Uuid,
     Now(Option<Offset>),
-    Buyer { prefers: &'static str },
-    Consent { channels: Box<[&'static str]> },
+    Buyer {
+        prefers: &'static str,
+    },
+    Consent {
+        channels: Box<[&'static str]>,
+    },
     Made(Made),
     /// The request's own idempotency key, or one that is drawn for it if it has none or each attempt has a fresh one.
     IdempotencyKey(Option<Box<Template>>),
@@ -151,7 +163,7 @@ impl Expr {
                 Made::Phone => people::phone(&mut env.draws),
             }),
             Expr::IdempotencyKey(Some(own)) if env.key.attempt == 0 => own.eval(env),
-            Expr::IdempotencyKey(_) => Cow::Owned(env.key.draw()),
+            Expr::IdempotencyKey(_) => Cow::Owned(env.key.draw(env.now)),
         }
     }
 }
@@ -361,7 +373,11 @@ mod tests {
         let mut draws = Key::new(1, 1).draws(Purpose::Item, 0);
         for (member, millis) in [("a", 12.5), ("b", 1500.0), ("c", 0.0), ("d", 0.0), ("e", 0.0)] {
             let pause = Pause::Slot { slot: 0, path: Box::new([PathStep::Member(member.to_owned())]) };
-            assert_eq!(pause.draw(&values, &mut draws), Duration::from_micros((millis * 1e3) as u64), "{member}");
+            assert_eq!(
+                pause.draw(&values, &mut draws),
+                Duration::from_micros((millis * 1e3) as u64),
+                "{member}"
+            );
         }
     }
 

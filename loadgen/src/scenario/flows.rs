@@ -392,8 +392,8 @@ impl Request {
                 if retries && skill == Skill::LeadSubmit {
                     give_key(&mut members);
                 }
-                let marked = may_be_lead(skill, &members)
-                    .then(|| Body::new(skill.request_type(), marked(&members)));
+                let marked =
+                    may_be_lead(skill, &members).then(|| Body::new(skill.request_type(), marked(&members)));
                 (Body::new(skill.request_type(), members), marked)
             }
         }

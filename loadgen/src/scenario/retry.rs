@@ -262,7 +262,8 @@ mod tests {
         for label in ["http.429", "http.503", "transport.reset", "timeout.first_byte"] {
             assert_eq!(waits(&server, label, Word::default()).len(), 4, "{label}");
         }
-        for label in ["ok", "http.400", "aap.INVALID_CONSENT", "protocol.id", "check.x", "transport.no_ports"] {
+        for label in ["ok", "http.400", "aap.INVALID_CONSENT", "protocol.id", "check.x", "transport.no_ports"]
+        {
             assert!(waits(&server, label, Word::default()).is_empty(), "{label}");
         }
         let own = Retry { on: Some(vec![Pattern::Exactly("http.400".to_owned())]), ..server };

@@ -65,7 +65,9 @@ pub(crate) fn read(path: &Path, text: String, flows: &[&str], faults: &mut Fault
                 last = at;
                 times.push(at);
             }
-            Some(_) => complain("this session starts before the one above it: sort the lines by `at_ms`".to_owned()),
+            Some(_) => {
+                complain("this session starts before the one above it: sort the lines by `at_ms`".to_owned())
+            }
             None => complain("`at_ms` is missing, or no number of milliseconds from the start".to_owned()),
         }
         let flow = row.get("flow").and_then(Value::as_str).unwrap_or_default();
@@ -97,7 +99,8 @@ mod tests {
 
     #[test]
     fn each_line_is_a_session() {
-        let trace = trace("{\"at_ms\":0,\"flow\":\"b\",\"x\":1}\n{\"at_ms\":1.5,\"flow\":\"a\",\"y\":2}\n").unwrap();
+        let trace =
+            trace("{\"at_ms\":0,\"flow\":\"b\",\"x\":1}\n{\"at_ms\":1.5,\"flow\":\"a\",\"y\":2}\n").unwrap();
         assert_eq!(&*trace.times(), [0, 1_500_000]);
         assert_eq!((trace.flow(0), trace.flow(1)), (1, 0));
         assert_eq!(trace.columns, ["x", "y"]);
@@ -107,8 +110,11 @@ mod tests {
 
     #[test]
     fn every_wrong_line_is_told() {
-        let error = trace("{\"at_ms\":5,\"flow\":\"a\"}\n{\"at_ms\":4,\"flow\":\"c\"}\n\n{\"flow\":\"a\"}\n").unwrap_err();
-        for part in ["t.jsonl:2:1: this session starts before", "`flow` is `c`", "t.jsonl:4:1: `at_ms` is missing"] {
+        let error = trace("{\"at_ms\":5,\"flow\":\"a\"}\n{\"at_ms\":4,\"flow\":\"c\"}\n\n{\"flow\":\"a\"}\n")
+            .unwrap_err();
+        for part in
+            ["t.jsonl:2:1: this session starts before", "`flow` is `c`", "t.jsonl:4:1: `at_ms` is missing"]
+        {
             assert!(error.contains(part), "{part} in {error}");
         }
         assert!(trace("").is_err());

@@ -7,10 +7,10 @@ use dealer_sim::protocol::Skill;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cursor::Cursor;
 use super::draw::{Key, Purpose};
 use super::expr::{Env, KeySource, Template};
 use super::feeder::Feeder;
-use super::cursor::Cursor;
 use super::step::{Item, Session, Step};
 use super::trace::Trace;
 

@@ -40,8 +40,12 @@ pub(super) fn read(
                 Some(value) if !value.is_empty() && is_field_value(&value) => {
                     headers.push((name.to_owned(), value));
                 }
-                Some(_) => reader.fault(format!("--header-env {text:?}: the variable {from} holds no header")),
-                None => reader.fault(format!("--header-env {text:?}: there is no environment variable {from}")),
+                Some(_) => {
+                    reader.fault(format!("--header-env {text:?}: the variable {from} holds no header"))
+                }
+                None => {
+                    reader.fault(format!("--header-env {text:?}: there is no environment variable {from}"))
+                }
             },
             _ => reader.fault(format!("--header-env {text:?}: give NAME: VARIABLE")),
         }
@@ -153,4 +157,3 @@ fn is_token(name: &str) -> bool {
 fn is_field_value(value: &str) -> bool {
     value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }
-

@@ -72,7 +72,8 @@ impl Asked {
             self.text.push_str(&shard_text(self.load.shard));
         }
         let Some(limit) = workload.session_limit() else { return };
-        let is_told = matches!(&self.load.arrivals, Arrivals::Open(schedule) if schedule.profile.listed().is_some());
+        let is_told =
+            matches!(&self.load.arrivals, Arrivals::Open(schedule) if schedule.profile.listed().is_some());
         if self.load.sessions.is_none_or(|sessions| sessions > limit) && !is_told {
             self.text.push_str(&format!(", {limit} sessions (no more rows)"));
         }
@@ -224,7 +225,11 @@ fn speed_text(speed: f64) -> String {
 }
 
 fn shard_text(shard: Shard) -> String {
-    if shard == Shard::WHOLE { String::new() } else { format!(", part {} of {}", shard.index + 1, shard.count) }
+    if shard == Shard::WHOLE {
+        String::new()
+    } else {
+        format!(", part {} of {}", shard.index + 1, shard.count)
+    }
 }
 
 fn at_speed(times: &[u64], speed: f64) -> Arc<[u64]> {
@@ -250,7 +255,8 @@ fn read_start(text: &str) -> Option<StartAt> {
 fn read_profile(args: &LoadArgs, to: Option<u64>, reader: &mut Reader) -> (Profile, String) {
     if let Some(text) = &args.stages {
         if args.sine.is_some() {
-            reader.fault("--sine swings around --rate, and --stages have rates of their own: give one of them");
+            reader
+                .fault("--sine swings around --rate, and --stages have rates of their own: give one of them");
         }
         return (read_stages(text, reader), format!("stages {text}"));
     }

@@ -113,12 +113,7 @@ impl Config {
             return Err(resolve("it has no address".to_owned()));
         }
         let tls = if address.tls {
-            Some(Tls::to(
-                &address.host,
-                options.ca.as_deref(),
-                options.insecure,
-                options.identity.as_ref(),
-            )?)
+            Some(Tls::to(&address.host, options.ca.as_deref(), options.insecure, options.identity.as_ref())?)
         } else {
             None
         };

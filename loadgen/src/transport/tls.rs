@@ -85,8 +85,8 @@ impl Tls {
                 if chain.is_empty() {
                     return Err(fault("the first file holds no certificate".to_owned()));
                 }
-                let secret = PrivateKeyDer::from_pem_file(key)
-                    .map_err(|error| fault(format!("the key: {error}")))?;
+                let secret =
+                    PrivateKeyDer::from_pem_file(key).map_err(|error| fault(format!("the key: {error}")))?;
                 builder.with_client_auth_cert(chain, secret).map_err(|error| fault(error.to_string()))?
             }
         };
