@@ -48,7 +48,7 @@ pub enum Command {
     #[command(after_help = EXAMPLES)]
     Run(Box<RunArgs>),
     /// Check scenarios and explain what they would send, without sending anything
-    Check(CheckArgs),
+    Check(Box<CheckArgs>),
     /// Make a scenario of a simulator's journal, with its timing
     Import(ImportArgs),
 }

@@ -31,7 +31,7 @@ pub(crate) fn deviate(request: &[u8], replaced: &Replaced) -> Deviant {
     let text = |pointer: &str| sent.pointer(pointer).filter(|value| value.is_string());
     let inside = |value: &Value| {
         let quoted = value.to_string();
-        quoted[1..quoted.len() - 1].as_bytes().to_vec()
+        quoted.as_bytes()[1..quoted.len() - 1].to_vec()
     };
     let id = sent.get("id").unwrap_or(&Value::Null).to_string().into_bytes();
     let message_id = text("/params/message/messageId").map(inside).unwrap_or_default();

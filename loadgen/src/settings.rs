@@ -40,6 +40,9 @@ pub(crate) struct Settings {
     pub(crate) is_quiet: bool,
 }
 
+/// The pairs of `--set`, name and value.
+pub(crate) type Sets = Vec<(String, String)>;
+
 /// Whom requests go to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Target {
@@ -124,7 +127,7 @@ pub(crate) fn read_sets(sets: &[String]) -> Result<Vec<(String, String)>, Vec<St
 ///
 /// # Errors
 /// All that is wrong, a sentence each.
-pub(crate) fn read_load(args: &LoadArgs) -> Result<(Asked, Vec<(String, String)>), Vec<String>> {
+pub(crate) fn read_load(args: &LoadArgs) -> Result<(Asked, Sets), Vec<String>> {
     let mut reader = Reader::default();
     let sets = read_sets(&args.sets).unwrap_or_else(|faults| {
         reader.faults.extend(faults);

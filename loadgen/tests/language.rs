@@ -281,6 +281,7 @@ fn four_shards_send_what_one_process_sends() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test of a start at a certain time reads the clock")]
 fn a_start_that_is_over_is_refused_and_one_to_come_is_waited_for() {
     let text = format!("flows: {{ f: [ {{ {SEARCH} }} ] }}");
     let (code, _, told) = run_text(&text, &["--start-at", "2020-01-01T00:00:00Z", "--sessions", "1"]);

@@ -24,7 +24,7 @@ impl Validate {
     pub(crate) fn looks_at(self, ordinal: u64, position: usize) -> bool {
         match self {
             Validate::Off => false,
-            Validate::Sample => ordinal.wrapping_add(position as u64) % SAMPLE == 0,
+            Validate::Sample => ordinal.wrapping_add(position as u64).is_multiple_of(SAMPLE),
             Validate::Full => true,
         }
     }

@@ -48,6 +48,10 @@ impl Session {
 
 /// One thing that a session does. `include` is resolved at load.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a flow is a short list that is made once, and most of it are steps"
+)]
 pub enum Item {
     /// A request and what becomes of its reply.
     Step(Step),

@@ -66,7 +66,7 @@ pub(crate) fn read(path: &Path, text: String, flows: &[&str], faults: &mut Fault
                 times.push(at);
             }
             Some(_) => {
-                complain("this session starts before the one above it: sort the lines by `at_ms`".to_owned())
+                complain("this session starts before the one above it: sort the lines by `at_ms`".to_owned());
             }
             None => complain("`at_ms` is missing, or no number of milliseconds from the start".to_owned()),
         }

@@ -41,10 +41,10 @@ pub(super) fn read(
                     headers.push((name.to_owned(), value));
                 }
                 Some(_) => {
-                    reader.fault(format!("--header-env {text:?}: the variable {from} holds no header"))
+                    reader.fault(format!("--header-env {text:?}: the variable {from} holds no header"));
                 }
                 None => {
-                    reader.fault(format!("--header-env {text:?}: there is no environment variable {from}"))
+                    reader.fault(format!("--header-env {text:?}: there is no environment variable {from}"));
                 }
             },
             _ => reader.fault(format!("--header-env {text:?}: give NAME: VARIABLE")),
