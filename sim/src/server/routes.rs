@@ -240,7 +240,7 @@ impl Front {
     async fn carry_out(&self, carried: Carried, mut reply: Reply) -> Reply {
         let FrontParts { shared, wire, .. } = &*self.0;
         if !carried.delay.is_zero() {
-            tokio::time::sleep(carried.delay).await;
+            wire.wait(carried.delay).await;
         }
         if let Some(http) = carried.http {
             reply = override_http(reply, http);
