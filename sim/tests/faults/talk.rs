@@ -75,7 +75,7 @@ impl Heard {
 
     /// The payload of a success.
     pub(crate) fn data(&self) -> serde_json::Value {
-        self.json()["result"]["message"]["parts"][0]["data"]["data"].take()
+        self.json().pointer("/result/message/parts/0/data/data").cloned().unwrap_or_default()
     }
 }
 
