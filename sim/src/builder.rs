@@ -68,16 +68,16 @@ impl Dealer {
         now: Now,
         out: &mut Vec<u8>,
     ) -> Reply {
-        dispatch(&self.world.scene().dealer, scratch, request, now, out)
+        dispatch(&self.world.first().scene().dealer, scratch, request, now, out)
     }
 
     /// Answers one body that came without header fields, at the start of 2026; the short form of [`Dealer::dispatch`].
     pub fn dispatch_body(&self, body: &[u8]) -> Vec<u8> {
-        let business = self.world.scene().dealer.spec().clock.business(START_OF_2026);
+        let business = self.world.first().scene().dealer.spec().clock.business(START_OF_2026);
         let mut out = Vec::new();
         let head = HeaderMap::new();
         let peer = Ipv4Addr::LOCALHOST.into();
-        let faults = Some(&self.world.faults);
+        let faults = Some(&self.world.first().faults);
         let request = Request { peer, head: &head, body, nonce: 0, faults, in_flight: 1 };
         self.dispatch(&mut Scratch::default(), &request, Now { business, traffic_ns: 0 }, &mut out);
         out

@@ -224,7 +224,7 @@ fn card(arguments: ServeArgs) -> Result<(), Failed> {
     let issued = business_time(blueprint.spec.clock);
     let world = World::new(blueprint, base_url, issued).map_err(Failed::input)?;
     let card: serde_json::Value =
-        serde_json::from_slice(&world.scene().card.body).map_err(Failed::running)?;
+        serde_json::from_slice(&world.first().scene().card.body).map_err(Failed::running)?;
     let text = serde_json::to_string_pretty(&card).map_err(Failed::running)?;
     until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
@@ -315,7 +315,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
         listen: server.address(),
         contract: contract.name,
         seed,
-        vehicles: server.world().scene().dealer.inventory().len(),
+        vehicles: server.world().first().scene().dealer.inventory().len(),
         dealers: 1,
         version: env!("CARGO_PKG_VERSION"),
     })?;

@@ -12,7 +12,8 @@ fn family(out: &mut String, name: &str, kind: &str, help: &str) {
 
 /// Everything that is counted. Label values are ids and codes of ours, so none needs escaping.
 pub(super) fn write(world: &World) -> String {
-    let scene = world.scene();
+    let site = world.first();
+    let scene = site.scene();
     let dealer = &scene.dealer;
     let mut out = String::new();
 
@@ -22,7 +23,7 @@ pub(super) fn write(world: &World) -> String {
     }
 
     family(&mut out, "dealer_sim_faults", "counter", "Faults that happened, by rule.");
-    for (rule, count) in world.faults.engine.fired() {
+    for (rule, count) in site.faults.engine.fired() {
         _ = writeln!(out, "dealer_sim_faults_total{{rule=\"{rule}\"}} {count}");
     }
 

@@ -217,7 +217,7 @@ impl Server {
 
     /// The dealer's base URL.
     pub fn base_url(&self) -> &str {
-        self.shared.world.base_url()
+        self.shared.world.first().base_url()
     }
 
     /// The JSON-RPC endpoint.
