@@ -225,7 +225,7 @@ impl Front {
     async fn carry_out(&self, site: &Site, carried: Carried, mut reply: Reply) -> Reply {
         let wire = &self.0.wire;
         if !carried.delay.is_zero() {
-            tokio::time::sleep(carried.delay).await;
+            wire.wait(carried.delay).await;
         }
         if let Some(http) = carried.http {
             reply = override_http(reply, http);
