@@ -140,7 +140,9 @@ pub(super) fn serve_dealer(
                 let Ok(stream) = tokio::net::TcpStream::from_std(accepted.stream) else { return };
                 let wire = Wire::new(stream, shared.limits.write_timeout(), waits);
                 let script = {
-                    let (scene, desk) = (shared.world.scene(), &shared.world.faults);
+                    // No path is known yet: the first dealer's rules speak for the listener.
+                    let site = shared.world.first();
+                    let (scene, desk) = (site.scene(), &site.faults);
                     let (peer, number, now) = (accepted.peer, accepted.number, shared.clocks.now());
                     accept_script(&scene.dealer, desk, peer, number, now)
                 };
