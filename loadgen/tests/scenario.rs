@@ -514,3 +514,34 @@ fn the_example_of_the_contract_loads() {
     let labels: Vec<String> = steps(&workload, 1).iter().map(|step| step.label()).collect();
     assert_eq!(labels, ["buy/search", "buy/detail", "buy/lead"]);
 }
+
+#[test]
+fn a_request_that_is_a_value_is_sent_as_it_is_and_marked_as_a_lead() {
+    let text = r#"
+name: t
+variables: { r: { type: other, message: hi, source_agent: { name: me, x: 1 } }, empty: {}, none: 7 }
+flows:
+  f:
+    - { step: a, skill: lead.submit, request: "${r}" }
+    - { step: b, skill: lead.submit, request: "${empty}" }
+    - { step: c, skill: inventory.search, request: "${none}" }
+"#;
+    let workload = workload(text, &[]);
+    assert!(workload.submits_leads());
+    let mut session = workload.begin(1, 1);
+    let mut sent = |step: usize, mark: bool| -> Value {
+        let mut out = Vec::new();
+        steps(&workload, 0)[step].render(&mut session, now(), mark, &mut out);
+        serde_json::from_slice(&out).unwrap()
+    };
+    let agent = json!({"name": "me", "x": 1});
+    assert_eq!(
+        sent(0, false),
+        json!({"type": "lead.submit.request", "message": "hi", "source_agent": agent})
+    );
+    let marked = sent(0, true);
+    assert_eq!(marked["message"], "[TEST LEAD, please disregard] hi");
+    assert_eq!(marked["source_agent"], json!({"name": "me (test)", "x": 1}));
+    assert_eq!(sent(1, true)["source_agent"]["name"], "dealer-loadgen (test)");
+    assert_eq!(sent(2, false), json!({"type": "inventory.search.request"}));
+}
