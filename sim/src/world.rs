@@ -2,15 +2,15 @@
 //! faults, and how to make them anew on a reset.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
-use crate::dealer::clock::Now;
+use crate::dealer::clock::{Clock, Move, MoveError, Now};
 use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Profile, Spec};
@@ -91,6 +91,17 @@ pub struct Traffic {
     pub panics: AtomicU64,
 }
 
+/// Why a dealer's clock was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveClockError {
+    /// The move is none that a clock makes.
+    #[error(transparent)]
+    Move(#[from] MoveError),
+    /// What comes in with the days cannot be generated.
+    #[error(transparent)]
+    Stock(#[from] GenerateError),
+}
+
 /// The dealer in force and its card.
 #[derive(Debug)]
 pub struct Scene {
@@ -152,6 +163,9 @@ pub struct Site {
     blueprint: Blueprint,
     base_url: String,
     scene: ArcSwap<Scene>,
+    clock: Clock,
+    /// Held while the clock is moved or the dealer begins anew.
+    turning: Mutex<()>,
     /// What may go wrong.
     pub faults: FaultDesk,
     leads_in_all: Arc<AtomicU64>,
@@ -169,7 +183,45 @@ impl Site {
         let faults = FaultDesk::new(plan, magic, headers, 0);
         let scene = set_scene(&blueprint, &base_url, stock, issued, leads_in_all.clone());
         let scene = ArcSwap::from_pointee(scene);
-        Ok(Site { blueprint, base_url, scene, faults, leads_in_all })
+        let clock = Clock::new(blueprint.spec.clock);
+        Ok(Site { blueprint, base_url, scene, clock, turning: Mutex::new(()), faults, leads_in_all })
+    }
+
+    /// The dealer's business clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The dealer's time, when `now` is that of clocks that were never moved.
+    pub fn now(&self, now: Now) -> Now {
+        self.clock.read(now)
+    }
+
+    /// Moves the business clock forward, and the market with it. `now` is that of clocks that were never moved. Takes some time
+    /// where the stock is large: not for a thread that serves.
+    ///
+    /// # Errors
+    /// [`MoveClockError`]; clock and stock then stay.
+    pub fn move_clock(&self, now: Now, to: Move) -> Result<Now, MoveClockError> {
+        let _turning = self.turning.lock().unwrap_or_else(PoisonError::into_inner);
+        let target = self.clock.target(now, to)?;
+        self.scene.load().dealer.catch_up(target)?;
+        self.clock.put(now, target);
+        Ok(self.clock.read(now))
+    }
+
+    /// Whether a business day has ended that the stock does not know of. `now` is that of clocks that were never moved.
+    pub fn is_due(&self, now: Now) -> bool {
+        self.scene.load().dealer.lot().is_due(self.now(now).business)
+    }
+
+    /// Has the market move on to the clock's day.
+    ///
+    /// # Errors
+    /// When what comes in cannot be generated; the stock then stays.
+    pub fn catch_up(&self, now: Now) -> Result<(), GenerateError> {
+        let _turning = self.turning.lock().unwrap_or_else(PoisonError::into_inner);
+        self.scene.load().dealer.catch_up(self.now(now).business)
     }
 
     /// The dealer's id.
@@ -187,22 +239,27 @@ impl Site {
         &self.base_url
     }
 
-    /// Goes back to the start: leads, conversations, diary and counters are empty again, the stock is that of the seed.
+    /// Goes back to the start: leads, conversations, diary and counters are empty again, the stock is that of the seed, and the
+    /// clock was never moved. `now` is that of such a clock.
     ///
     /// # Errors
     /// When the stock of another seed cannot be generated; the dealer in force then stays.
     pub fn reset(&self, seed: Option<u64>, now: Now) -> Result<u64, GenerateError> {
+        let _turning = self.turning.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.scene.load_full();
         let mut blueprint = self.blueprint.clone();
         blueprint.spec.seed = seed.unwrap_or(before.dealer.spec().seed);
         let stock = if blueprint.spec.seed == before.dealer.spec().seed {
-            before.dealer.stock().clone()
+            before.dealer.lot().start().clone()
         } else {
             blueprint.make_stock()?
         };
         let scene = set_scene(&blueprint, &self.base_url, stock, now.business, self.leads_in_all.clone());
+        // A real clock may have seen days pass since the start.
+        scene.dealer.catch_up(now.business)?;
         self.faults.engine.reset(now.traffic_ns);
         self.scene.store(Arc::new(scene));
+        self.clock.put(now, now.business);
         Ok(blueprint.spec.seed)
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn write(world: &World) -> String {
         let desk = dealer.desk();
         (desk.leads.received, desk.leads.dropped, desk.leads.forgotten, desk.diary.forgotten)
     };
+    let [edited, edits_refused] = dealer.lot().counts();
     let limited = dealer.buckets().map_or(0, |buckets| buckets.forgotten);
     let totals = [
         ("dealer_sim_leads", "Leads received since the start or the last reset.", received),
@@ -58,6 +59,8 @@ pub(super) fn write(world: &World) -> String {
             keys_dropped,
         ),
         ("dealer_sim_bookings_dropped", "Bookings forgotten to keep the diary bounded.", booked_dropped),
+        ("dealer_sim_vehicle_edits", "Vehicles changed, added or removed by the admin endpoint.", edited),
+        ("dealer_sim_vehicle_edits_refused", "Edits refused, since no more are remembered.", edits_refused),
         ("dealer_sim_conversations_dropped", "Conversations forgotten.", dealer.conversations().dropped()),
         ("dealer_sim_buckets_dropped", "Rate-limit buckets forgotten.", limited),
         ("dealer_sim_keys_dropped", "Stable keys forgotten.", dealer.attempts().forgotten()),

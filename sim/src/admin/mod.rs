@@ -1,13 +1,15 @@
 //! Run-time control, as handlers that the server mounts on a listener of its own. They read and change values; the
 //! sockets are the server's.
 
+mod clock;
 mod faults;
 mod metrics;
+mod vehicles;
 
 use serde_json::{Value, json};
 
 use crate::dealer::clock::Now;
-use crate::inventory::Lookup;
+use crate::inventory::VehicleFault;
 use crate::world::{Site, World};
 
 /// Leads or conversations listed unless the request says.
@@ -55,11 +57,37 @@ fn problem(status: u16, text: &str) -> AdminReply {
     json_reply(status, &json!({ "error": text }))
 }
 
-/// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun.
+/// The answer where a handler did not come to an end.
+pub fn failed(text: &str) -> AdminReply {
+    problem(500, text)
+}
+
+/// A body that is not as it should be, with all that is wrong with it.
+fn invalid(text: &str, faults: &[VehicleFault]) -> AdminReply {
+    json_reply(400, &json!({ "error": text, "faults": faults }))
+}
+
+/// Whether the request may take long, so that a thread which must answer others should not carry it out itself.
+pub fn is_long(request: &AdminRequest<'_>) -> bool {
+    let path = request.path;
+    !matches!(request.method, "GET" | "HEAD")
+        && (path.ends_with("/clock") || path.ends_with("/reset") || path.contains("/vehicles"))
+}
+
+/// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun. `now` is
+/// the time on clocks that were never moved.
 pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
     let site = world.first();
+    let unmoved = now;
+    let now = site.now(unmoved);
     if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
         return faults::handle(&site.faults, request, now);
+    }
+    if request.path == "/clock" {
+        return clock::handle(site, request, unmoved);
+    }
+    if request.path == "/vehicles" || request.path.starts_with("/vehicles/") {
+        return vehicles::handle(site, request, now);
     }
     let is_read = matches!(request.method, "GET" | "HEAD");
     let is_reset = request.path == "/reset";
@@ -76,7 +104,7 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
         "/livez" => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" if ready => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" => json_reply(503, &json!({ "status": "stopping" })),
-        "/reset" => reset(site, request.body, now),
+        "/reset" => reset(site, request.body, unmoved),
         "/fixtures" => match serde_json::to_value(dealer.fixtures(now)) {
             Ok(value) => json_reply(200, &value),
             Err(error) => problem(500, &error.to_string()),
@@ -102,20 +130,19 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
             body: metrics::write(world).into_bytes(),
         },
         "/" => json_reply(200, &json!({ "resources": RESOURCES, "dealer": site.base_url() })),
-        path => match path.strip_prefix("/vehicles/") {
-            Some(vin) => vehicle(site, vin),
-            None => problem(404, &format!("no such resource; there are {}", RESOURCES.join(", "))),
-        },
+        _ => problem(404, &format!("no such resource; there are {}", RESOURCES.join(", "))),
     }
 }
 
-const RESOURCES: [&str; 12] = [
+const RESOURCES: [&str; 14] = [
     "/livez",
     "/readyz",
     "/fixtures",
     "/leads",
     "/conversations",
-    "/vehicles/<vin>",
+    "/vehicles (POST)",
+    "/vehicles/<vin> (GET, PATCH, DELETE)",
+    "/clock (GET, POST)",
     "/reset (POST)",
     "/metrics",
     "/faults (GET, PUT, DELETE)",
@@ -130,20 +157,6 @@ fn limit(query: &str) -> usize {
         .filter_map(|pair| pair.strip_prefix("limit="))
         .find_map(|value| value.parse().ok())
         .unwrap_or(DEFAULT_LIMIT)
-}
-
-fn vehicle(site: &Site, vin: &str) -> AdminReply {
-    let scene = site.scene();
-    let inventory = scene.dealer.inventory();
-    match inventory.find(Some(vin), None, None) {
-        Lookup::Unknown => problem(404, "no vehicle has this VIN"),
-        Lookup::Listed(row) | Lookup::Sold(row) => {
-            let mut body = Vec::new();
-            inventory.detail(row, &mut body);
-            body.push(b'\n');
-            AdminReply { status: 200, content_type: JSON, allow: None, etag: None, body }
-        }
-    }
 }
 
 fn reset(site: &Site, body: &[u8], now: Now) -> AdminReply {

@@ -14,7 +14,8 @@ use super::export::UnknownFormat;
 use super::generate::MOST_VEHICLES;
 use super::json;
 use super::keys::{self, Key};
-use super::store::{GROUP_ROWS, Group, NO_BUILD, Store};
+use super::stamp;
+use super::store::{Draft, GROUP_ROWS, Group, NO_BUILD, Store};
 use super::vehicle::{self, Checked, Members};
 use crate::protocol::json::Doc;
 
@@ -176,6 +177,8 @@ struct Import<'a> {
     defaults: &'a ImportDefaults,
     dictionaries: Dictionaries,
     groups: Vec<Group>,
+    /// The vehicles after those groups.
+    draft: Draft,
     rows: u32,
     /// Which vehicle has an identifier.
     taken: [HashMap<String, RowPlace>; 3],
@@ -192,6 +195,7 @@ impl<'a> Import<'a> {
             defaults,
             dictionaries: Dictionaries::new(),
             groups: Vec::new(),
+            draft: Draft::new(0),
             rows: 0,
             taken: Default::default(),
             faults: Vec::new(),
@@ -266,40 +270,11 @@ impl<'a> Import<'a> {
         if self.rows == MOST_VEHICLES {
             return self.fault(place, String::new(), format!("more than {MOST_VEHICLES} vehicles"));
         }
-        let Import { listing, detail, defaults, .. } = self;
-        listing.clear();
-        detail.clear();
-        keys::write_identifiers(listing, checked.identifiers.each_ref().map(Option::as_deref));
-        for (name, value) in &members.0 {
-            if Key::ALL.iter().any(|key| key.member() == name) {
-                continue;
-            }
-            let part = if LISTED.contains(&name.as_ref()) { &mut *listing } else { &mut *detail };
-            if !part.is_empty() {
-                part.push(b',');
-            }
-            json::string(part, name);
-            part.push(b':');
-            minify(value.get(), part);
+        compose(members, &mut checked, self.defaults, &mut self.listing, &mut self.detail);
+        if self.draft.len() == GROUP_ROWS {
+            self.groups.push(std::mem::replace(&mut self.draft, Draft::new(0)).seal());
         }
-        if !checked.has_dealer_id {
-            json::text_member(listing, "dealer_id", &defaults.dealer_id);
-        }
-        if checked.cells.numbers[Number::UpdatedAt as usize] == MISSING {
-            // To the second, as generated stock has it.
-            let seconds = defaults.updated_at.as_second().clamp(0, i64::from(MISSING - 1));
-            checked.cells.set_number(Number::UpdatedAt, seconds as u32);
-            let instant = Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH);
-            json::text_member(listing, "updated_at", &instant.to_string());
-        }
-        if self.groups.last().is_none_or(|group| group.len() == GROUP_ROWS) {
-            if let Some(group) = self.groups.last_mut() {
-                group.seal();
-            }
-            self.groups.push(Group::new(0));
-        }
-        let Some(group) = self.groups.last_mut() else { return };
-        match group.push(&checked.cells, NO_BUILD, &self.listing, &self.detail) {
+        match self.draft.push(&checked.cells, NO_BUILD, &self.listing, &self.detail) {
             Ok(()) => self.rows += 1,
             Err(error) => self.fault(place, String::new(), error.to_string()),
         }
@@ -309,10 +284,48 @@ impl<'a> Import<'a> {
         if !self.faults.is_empty() {
             return Err(ImportError { faults: self.faults, more: self.more });
         }
-        if let Some(group) = self.groups.last_mut() {
-            group.seal();
+        if self.draft.len() > 0 {
+            self.groups.push(self.draft.seal());
         }
-        Ok(Inventory::finish(Store::new(self.groups), self.dictionaries))
+        Ok(Inventory::finish(Store::new(self.groups), self.dictionaries, None))
+    }
+}
+
+/// Replaces both halves of a vehicle's text, and fills in what it does not say itself.
+pub(crate) fn compose(
+    members: &Members<'_>,
+    checked: &mut Checked,
+    defaults: &ImportDefaults,
+    listing: &mut Vec<u8>,
+    detail: &mut Vec<u8>,
+) {
+    listing.clear();
+    detail.clear();
+    keys::write_identifiers(listing, checked.identifiers.each_ref().map(Option::as_deref));
+    for (name, value) in &members.0 {
+        if Key::ALL.iter().any(|key| key.member() == name) {
+            continue;
+        }
+        let part = if LISTED.contains(&name.as_ref()) { &mut *listing } else { &mut *detail };
+        if !part.is_empty() {
+            part.push(b',');
+        }
+        json::string(part, name);
+        part.push(b':');
+        minify(value.get(), part);
+    }
+    if !checked.has_dealer_id {
+        json::text_member(listing, "dealer_id", &defaults.dealer_id);
+    }
+    match checked.cells.numbers[Number::UpdatedAt as usize] {
+        MISSING => {
+            // To the second, as generated stock has it.
+            let seconds = defaults.updated_at.as_second().clamp(0, i64::from(MISSING - 1));
+            checked.cells.set_number(Number::UpdatedAt, seconds as u32);
+            listing.push(b',');
+            listing.extend_from_slice(stamp::OPEN);
+        }
+        seconds => stamp::take_off(listing, seconds),
     }
 }
 

@@ -1,0 +1,67 @@
+//! `/vehicles`: the stock, changed while it is served.
+
+use std::sync::Arc;
+
+use super::{AdminReply, AdminRequest, JSON, invalid, json_reply, problem};
+use crate::dealer::clock::Now;
+use crate::dealer::lot::EditError;
+use crate::inventory::{ChangeError, Inventory, Lookup};
+use crate::world::Site;
+use serde_json::json;
+
+/// Answers a request for `/vehicles` or below it.
+pub(super) fn handle(site: &Site, request: AdminRequest<'_>, now: Now) -> AdminReply {
+    let vin = request.path.strip_prefix("/vehicles").unwrap_or_default().trim_start_matches('/');
+    let scene = site.scene();
+    let lot = scene.dealer.lot();
+    let text =
+        || std::str::from_utf8(request.body).map_err(|error| format!("the body is not UTF-8: {error}"));
+    match (request.method, vin) {
+        ("POST", "") => match text().map(|vehicle| lot.add(vehicle, now.business)) {
+            // What was added last is in the last row.
+            Ok(Ok(stock)) => match stock.rows().last() {
+                Some(row) => shown(201, &stock, row),
+                None => problem(500, "the vehicle is gone"),
+            },
+            Ok(Err(error)) => refused(&error),
+            Err(error) => problem(400, &error),
+        },
+        (_, "") => AdminReply { allow: Some("POST"), ..problem(405, "use POST, or /vehicles/<vin>") },
+        ("GET" | "HEAD", vin) => found(&lot.stock(), vin),
+        ("PATCH", vin) => match text().map(|patch| lot.patch(vin, patch, now.business)) {
+            Ok(Ok(stock)) => found(&stock, vin),
+            Ok(Err(error)) => refused(&error),
+            Err(error) => problem(400, &error),
+        },
+        ("DELETE", vin) => match lot.remove(vin, now.business) {
+            Ok(()) => json_reply(200, &json!({ "status": "ok" })),
+            Err(error) => refused(&error),
+        },
+        _ => {
+            AdminReply { allow: Some("GET, HEAD, PATCH, DELETE"), ..problem(405, "use GET, PATCH or DELETE") }
+        }
+    }
+}
+
+fn found(stock: &Arc<Inventory>, vin: &str) -> AdminReply {
+    match stock.find(Some(vin), None, None) {
+        Lookup::Unknown => problem(404, &EditError::Unknown.to_string()),
+        Lookup::Listed(row) | Lookup::Sold(row) => shown(200, stock, row),
+    }
+}
+
+fn shown(status: u16, stock: &Inventory, row: u32) -> AdminReply {
+    let mut body = Vec::new();
+    stock.detail(row, &mut body);
+    body.push(b'\n');
+    AdminReply { status, content_type: JSON, allow: None, etag: None, body }
+}
+
+fn refused(error: &EditError) -> AdminReply {
+    match error {
+        EditError::Unknown => problem(404, &error.to_string()),
+        EditError::Change(ChangeError::Invalid(faults)) => invalid(&error.to_string(), faults),
+        EditError::Change(ChangeError::Taken { .. }) => problem(409, &error.to_string()),
+        EditError::Change(ChangeError::Full(_)) | EditError::TooMany => problem(507, &error.to_string()),
+    }
+}
