@@ -9,6 +9,7 @@
 mod build;
 mod catalogue;
 mod columns;
+mod csv;
 mod dictionary;
 mod draw;
 mod edit;
