@@ -19,6 +19,9 @@ pub const MAX_EDITS: usize = 10_000;
 /// Bytes of what they say.
 pub const MAX_EDIT_BYTES: usize = 16 << 20;
 
+/// How often calls that still read an old stock are let go first.
+const MOST_YIELDS: u32 = 10_000;
+
 /// Why the stock was not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
@@ -145,12 +148,25 @@ impl Lot {
         if day <= books.day {
             return Ok(());
         }
+        if Inventory::looked_through(self.opened, day) == Inventory::looked_through(self.opened, books.day) {
+            // A weekend.
+            books.day = day;
+            return Ok(());
+        }
         let mut stock = self.start.after(profile, self.seed, self.opened, day)?;
         if !books.edits.is_empty() {
             self.edit_again(&books.edits, day, &mut stock);
         }
-        self.stock.store(Arc::new(stock));
+        let old = self.stock.swap(Arc::new(stock));
         books.day = day;
+        // Who holds it last gives its memory back, which takes a while where it is large. That is not to be a call that is being
+        // answered, and those that began with it end soon.
+        for _ in 0..MOST_YIELDS {
+            if Arc::strong_count(&old) == 1 {
+                break;
+            }
+            std::thread::yield_now();
+        }
         Ok(())
     }
 

@@ -301,9 +301,9 @@ impl<'a> Import<'a> {
             } else {
                 header.write(&record, &mut json);
                 let at = |pointer: &str| {
-                    let name = pointer.split('/').nth(1).unwrap_or_default();
-                    let name = name.replace("~1", "/").replace("~0", "~");
-                    place(&record[header.position(&name).unwrap_or(0)])
+                    let name =
+                        pointer.split('/').nth(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+                    place(&record[name.and_then(|name| header.position(&name)).unwrap_or(0)])
                 };
                 // Made of texts that were UTF-8.
                 self.vehicle(&at, std::str::from_utf8(&json).unwrap_or_default());

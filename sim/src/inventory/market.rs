@@ -79,7 +79,7 @@ impl Calendar {
 
     /// A number below `bound`.
     fn below(&self, unit: u64, day: u32, what: Draw, bound: u64) -> u64 {
-        (u128::from(self.word(unit, day, what)) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.word(unit, day, what)) * u128::from(bound)) >> 64) as u64
     }
 
     fn hits(&self, unit: u64, day: u32, what: Draw, share: u64) -> bool {
