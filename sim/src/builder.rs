@@ -13,10 +13,10 @@ use crate::dealer::lot::EditError;
 use crate::dispatch::{Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
-use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::protocol::{Contract, HeaderMode, Skill, card};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
-use crate::world::{Blueprint, FaultSpec, MoveClockError, Stock, World};
+use crate::world::{Blueprint, FaultSpec, MoveClockError, Site, Stock, World};
 
 /// A dealer without sockets: [`Dealer::dispatch`] does no I/O.
 ///
@@ -40,6 +40,7 @@ pub struct Dealer {
 pub struct DealerBuilder {
     spec: DealerSpec,
     headers: Option<HeaderMode>,
+    dealers: u16,
     profile: Option<Profile>,
     stock: Stock,
     threads: usize,
@@ -53,6 +54,7 @@ impl Dealer {
         DealerBuilder {
             spec: DealerSpec::default(),
             headers: None,
+            dealers: 1,
             profile: None,
             stock: Stock::Generated(500),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -102,7 +104,14 @@ impl DealerBuilder {
         self
     }
 
-    /// How many vehicles the dealer knows.
+    /// How many dealers there are (1 to [`MOST_DEALERS`](crate::world::MOST_DEALERS)), each with a card, stock, limits and faults of its own.
+    #[must_use]
+    pub fn dealers(mut self, dealers: u16) -> Self {
+        self.dealers = dealers;
+        self
+    }
+
+    /// How many vehicles each dealer knows.
     #[must_use]
     pub fn vehicles(mut self, vehicles: u32) -> Self {
         self.stock = Stock::Generated(vehicles);
@@ -190,7 +199,15 @@ impl DealerBuilder {
         let issued = business_time(spec.clock);
         let day = issued.to_zoned_datetime(TimeZone::UTC).date();
         Ok((
-            Blueprint { spec, profile, stock: self.stock, day, threads: self.threads, faults: self.faults },
+            Blueprint {
+                spec,
+                dealers: self.dealers,
+                profile,
+                stock: self.stock,
+                day,
+                threads: self.threads,
+                faults: self.faults,
+            },
             issued,
         ))
     }
@@ -236,9 +253,9 @@ pub enum BuildError {
     /// The built-in profile or stock is at fault.
     #[error(transparent)]
     Profile(#[from] crate::inventory::ProfileError),
-    /// The stock cannot be generated.
+    /// The dealers cannot be made.
     #[error(transparent)]
-    Stock(#[from] crate::inventory::GenerateError),
+    World(#[from] crate::world::WorldError),
     /// The server did not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -254,6 +271,21 @@ impl RunningDealer {
     /// The JSON-RPC endpoint.
     pub fn url(&self) -> String {
         self.server.url()
+    }
+
+    /// The ids of the dealers, the first one's first.
+    pub fn dealers(&self) -> impl Iterator<Item = &str> {
+        self.world().sites().iter().map(Site::id)
+    }
+
+    /// The JSON-RPC endpoint of a dealer, if there is one of this id.
+    pub fn url_of(&self, dealer_id: &str) -> Option<String> {
+        Some(format!("{}/a2a", self.world().site(dealer_id)?.base_url()))
+    }
+
+    /// The agent card's URL of a dealer, if there is one of this id.
+    pub fn card_url_of(&self, dealer_id: &str) -> Option<String> {
+        Some(format!("{}{}", self.world().site(dealer_id)?.base_url(), card::PATH))
     }
 
     /// The dealer's base URL, under which the agent card is found.
@@ -276,15 +308,16 @@ impl RunningDealer {
         self.server.world()
     }
 
-    /// Moves the business clock forward by so much, and the market with it: keys of idempotency and consents end, appointments
-    /// pass, vehicles are sold. Answers the new time.
+    /// Moves the business clocks of all dealers forward by so much, and the market with it: keys of idempotency and consents end, appointments
+    /// pass, vehicles are sold. Answers the first dealer's new time.
     ///
     /// # Errors
     /// When the clock would leave the years in which there are vehicles.
     pub fn advance_clock(&self, by: std::time::Duration) -> Result<jiff::Timestamp, MoveClockError> {
         let by = jiff::SignedDuration::try_from(by).unwrap_or(jiff::SignedDuration::MAX);
-        let now = self.world().first().move_clock(self.server.now(), Move::Advance(by))?;
-        Ok(now.business)
+        let now = self.server.now();
+        Site::move_clocks(self.world().sites(), now, Move::Advance(by))?;
+        Ok(self.world().first().now(now).business)
     }
 
     /// Changes the vehicle of a VIN, such as `{"status":"sold"}` or `{"price":24990}`; a member that is null is removed.
@@ -292,7 +325,7 @@ impl RunningDealer {
     /// # Errors
     /// When there is no such vehicle, or with everything that is wrong with the change.
     pub fn edit_vehicle(&self, vin: &str, patch: &serde_json::Value) -> Result<(), EditError> {
-        let site = self.world().first();
+        let site = Site::that_knows(self.world().sites(), vin).ok_or(EditError::Unknown)?;
         let now = site.now(self.server.now()).business;
         site.scene().dealer.lot().patch(vin, &patch.to_string(), now).map(drop)
     }

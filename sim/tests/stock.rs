@@ -356,3 +356,41 @@ fn a_reply_is_of_one_stock() {
         }
     });
 }
+
+#[test]
+fn each_dealer_has_a_clock_and_a_stock_of_its_own() {
+    let sim = Sim::start(&[CLOCK, &["--vehicles", "40", "--dealers", "3"]].concat());
+    let (_, about) = admin(&sim, "GET", "/", "");
+    let paths: Vec<String> =
+        about["dealers"].as_array().unwrap().iter().map(|path| path.as_str().unwrap().to_owned()).collect();
+    let now = |prefix: &str| {
+        let (_, clock) = admin(&sim, "GET", &format!("{prefix}/clock"), "");
+        clock["now"].as_str().unwrap().to_owned()
+    };
+    admin(&sim, "POST", &format!("{}/clock", paths[1]), r#"{"advance":"25h"}"#);
+    assert_eq!(
+        paths.iter().map(|path| now(path)[8..13].to_owned()).collect::<Vec<_>>(),
+        ["01T12", "02T13", "01T12"]
+    );
+    // Without a prefix it is for all, and where one of them cannot, none does.
+    let set = r#"{"set":"2026-01-02T00:00:00Z"}"#;
+    assert_eq!(admin(&sim, "POST", "/clock", set).0, 409);
+    assert_eq!(now(&paths[0]), "2026-01-01T12:00:00Z");
+    admin(&sim, "POST", "/clock", r#"{"advance":"24h"}"#);
+    assert_eq!(
+        paths.iter().map(|path| now(path)[8..13].to_owned()).collect::<Vec<_>>(),
+        ["02T12", "03T13", "02T12"]
+    );
+
+    // A VIN is known to one dealer.
+    let (_, _, fixtures) = http("GET", &sim.admin(&format!("{}/fixtures", paths[2])), &[], "");
+    let fixtures: Value = serde_json::from_str(&fixtures).unwrap();
+    let path = format!("/vehicles/{}", fixtures["available_vin"].as_str().unwrap());
+    assert_eq!(admin(&sim, "PATCH", &path, r#"{"price":4711}"#).1["price"], 4711);
+    assert_eq!(admin(&sim, "GET", &format!("{}{path}", paths[2]), "").1["price"], 4711);
+    assert_eq!(admin(&sim, "PATCH", &format!("{}{path}", paths[0]), r#"{"price":1}"#).0, 404);
+    assert_eq!(admin(&sim, "POST", &format!("{}/reset", paths[2]), "").0, 200);
+    assert_ne!(admin(&sim, "GET", &path, "").1["price"], 4711);
+    assert_eq!(now(&paths[2])[8..13].to_owned(), "01T12");
+    assert_eq!(now(&paths[1])[8..13].to_owned(), "03T13");
+}

@@ -12,14 +12,15 @@ use crate::world::{MoveClockError, Site};
 /// What a body may look like.
 const FORM: &str = "the body is {\"advance\": \"25h\"} or {\"set\": \"2026-01-02T12:00:00Z\"}";
 
-/// Answers a request for `/clock`. `now` is the time on clocks that were never moved.
-pub(super) fn handle(site: &Site, request: AdminRequest<'_>, now: Now) -> AdminReply {
+/// Answers a request for `/clock`: what the first of these dealers' shows, after a move of all of them. `now` is the time on
+/// clocks that were never moved.
+pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> AdminReply {
     match request.method {
-        "GET" | "HEAD" => shown(site, site.now(now)),
+        "GET" | "HEAD" => shown(&sites[0], now),
         "POST" => match read(request.body) {
             Err(faults) => invalid(FORM, &faults),
-            Ok(to) => match site.move_clock(now, to) {
-                Ok(now) => shown(site, now),
+            Ok(to) => match Site::move_clocks(sites, now, to) {
+                Ok(()) => shown(&sites[0], now),
                 Err(MoveClockError::Move(error @ MoveError::Backwards { .. })) => {
                     problem(409, &error.to_string())
                 }
@@ -35,7 +36,7 @@ pub(super) fn handle(site: &Site, request: AdminRequest<'_>, now: Now) -> AdminR
 }
 
 fn shown(site: &Site, now: Now) -> AdminReply {
-    json_reply(200, &json!({ "mode": site.clock().word(), "now": to_rfc3339(now.business) }))
+    json_reply(200, &json!({ "mode": site.clock().word(), "now": to_rfc3339(site.now(now).business) }))
 }
 
 fn fault(pointer: &str, reason: &str) -> Fault {

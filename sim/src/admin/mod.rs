@@ -1,16 +1,17 @@
 //! Run-time control, as handlers that the server mounts on a listener of its own. They read and change values; the
-//! sockets are the server's.
+//! sockets are the server's. A path below `/d/<dealer_id>` speaks of one dealer, any other of all.
 
 mod clock;
 mod faults;
 mod metrics;
+mod state;
 mod vehicles;
 
 use serde_json::{Value, json};
 
 use crate::dealer::clock::Now;
 use crate::inventory::VehicleFault;
-use crate::world::{Site, World};
+use crate::world::{Site, World, split_path};
 
 /// Leads or conversations listed unless the request says.
 const DEFAULT_LIMIT: usize = 1000;
@@ -77,17 +78,47 @@ pub fn is_long(request: &AdminRequest<'_>) -> bool {
 /// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun. `now` is
 /// the time on clocks that were never moved.
 pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
-    let site = world.first();
-    let unmoved = now;
-    let now = site.now(unmoved);
+    let (sites, is_all, path) = match split_path(request.path) {
+        None => (world.sites(), true, request.path),
+        Some((dealer_id, path)) => match world.site(dealer_id) {
+            Some(site) => (std::slice::from_ref(site), false, path),
+            None => return problem(404, "no dealer has this id; GET / lists the dealers"),
+        },
+    };
+    let scope = Scope { world, sites, is_all };
+    handle_in(&scope, AdminRequest { path, ..request }, ready, now)
+}
+
+/// The dealers that a request speaks of.
+pub(super) struct Scope<'w> {
+    world: &'w World,
+    /// At least one.
+    sites: &'w [Site],
+    /// Whether it speaks of all, having come without `/d/<dealer_id>`.
+    is_all: bool,
+}
+
+impl Scope<'_> {
+    /// The dealer that stands for all where only one can.
+    fn first(&self) -> &Site {
+        &self.sites[0]
+    }
+
+    /// Where each dealer's resources are.
+    fn paths(&self) -> Vec<String> {
+        self.sites.iter().map(|site| format!("/d/{}", site.id())).collect()
+    }
+}
+
+fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
     if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
-        return faults::handle(&site.faults, request, now);
+        return faults::handle(scope.sites, request, now);
     }
     if request.path == "/clock" {
-        return clock::handle(site, request, unmoved);
+        return clock::handle(scope.sites, request, now);
     }
     if request.path == "/vehicles" || request.path.starts_with("/vehicles/") {
-        return vehicles::handle(site, request, now);
+        return vehicles::handle(scope.sites, request, now);
     }
     let is_read = matches!(request.method, "GET" | "HEAD");
     let is_reset = request.path == "/reset";
@@ -97,39 +128,30 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
     if !is_reset && !is_read {
         return AdminReply { allow: Some("GET, HEAD"), ..problem(405, "use GET") };
     }
-    let scene = site.scene();
-    let dealer = &scene.dealer;
     let limit = limit(request.query);
     match request.path {
         "/livez" => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" if ready => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" => json_reply(503, &json!({ "status": "stopping" })),
-        "/reset" => reset(site, request.body, unmoved),
-        "/fixtures" => match serde_json::to_value(dealer.fixtures(now)) {
-            Ok(value) => json_reply(200, &value),
-            Err(error) => problem(500, &error.to_string()),
-        },
-        "/leads" => {
-            let desk = dealer.desk();
-            let leads: Vec<_> = desk.leads.newest(limit).collect();
-            let counts = (desk.leads.received, desk.leads.dropped);
-            json_reply(200, &json!({ "received": counts.0, "dropped": counts.1, "leads": leads }))
-        }
-        "/conversations" => {
-            let all = dealer.conversations();
-            json_reply(
-                200,
-                &json!({ "count": all.count(), "dropped": all.dropped(), "conversations": all.list(limit) }),
-            )
-        }
+        "/reset" => reset(scope.sites, request.body, now),
+        "/fixtures" => state::fixtures(scope, now),
+        "/leads" => state::leads(scope.sites, limit),
+        "/conversations" => state::conversations(scope.sites, limit),
         "/metrics" => AdminReply {
             status: 200,
             content_type: "application/openmetrics-text; version=1.0.0; charset=utf-8",
             allow: None,
             etag: None,
-            body: metrics::write(world).into_bytes(),
+            body: metrics::write(scope).into_bytes(),
         },
-        "/" => json_reply(200, &json!({ "resources": RESOURCES, "dealer": site.base_url() })),
+        "/" => {
+            let mut about = json!({ "resources": RESOURCES, "dealer": scope.first().base_url() });
+            if scope.is_all {
+                about["dealer"] = scope.world.base_url().into();
+                about["dealers"] = scope.paths().into();
+            }
+            json_reply(200, &about)
+        }
         _ => problem(404, &format!("no such resource; there are {}", RESOURCES.join(", "))),
     }
 }
@@ -159,7 +181,7 @@ fn limit(query: &str) -> usize {
         .unwrap_or(DEFAULT_LIMIT)
 }
 
-fn reset(site: &Site, body: &[u8], now: Now) -> AdminReply {
+fn reset(sites: &[Site], body: &[u8], now: Now) -> AdminReply {
     let seed = if body.iter().all(u8::is_ascii_whitespace) {
         None
     } else {
@@ -168,8 +190,8 @@ fn reset(site: &Site, body: &[u8], now: Now) -> AdminReply {
             Err(error) => return problem(400, &format!("{error}; the body is empty or {{\"seed\": N}}")),
         }
     };
-    match site.reset(seed, now) {
-        Ok(seed) => json_reply(200, &json!({ "status": "ok", "seed": seed })),
+    match Site::reset(sites, seed, now) {
+        Ok(()) => json_reply(200, &json!({ "status": "ok", "seed": sites[0].scene().dealer.spec().seed })),
         Err(error) => problem(500, &error.to_string()),
     }
 }

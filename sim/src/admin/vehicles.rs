@@ -9,15 +9,19 @@ use crate::inventory::{ChangeError, Inventory, Lookup};
 use crate::world::Site;
 use serde_json::json;
 
-/// Answers a request for `/vehicles` or below it.
-pub(super) fn handle(site: &Site, request: AdminRequest<'_>, now: Now) -> AdminReply {
+/// Answers a request for `/vehicles` or below it: of the dealer that knows the VIN; what comes in goes to the first one. `now` is
+/// the time on clocks that were never moved.
+pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> AdminReply {
     let vin = request.path.strip_prefix("/vehicles").unwrap_or_default().trim_start_matches('/');
+    let site = if vin.is_empty() { sites.first() } else { Site::that_knows(sites, vin) };
+    let Some(site) = site else { return refused(&EditError::Unknown) };
+    let now = site.now(now).business;
     let scene = site.scene();
     let lot = scene.dealer.lot();
     let text =
         || std::str::from_utf8(request.body).map_err(|error| format!("the body is not UTF-8: {error}"));
     match (request.method, vin) {
-        ("POST", "") => match text().map(|vehicle| lot.add(vehicle, now.business)) {
+        ("POST", "") => match text().map(|vehicle| lot.add(vehicle, now)) {
             // What was added last is in the last row.
             Ok(Ok(stock)) => match stock.rows().last() {
                 Some(row) => shown(201, &stock, row),
@@ -28,12 +32,12 @@ pub(super) fn handle(site: &Site, request: AdminRequest<'_>, now: Now) -> AdminR
         },
         (_, "") => AdminReply { allow: Some("POST"), ..problem(405, "use POST, or /vehicles/<vin>") },
         ("GET" | "HEAD", vin) => found(&lot.stock(), vin),
-        ("PATCH", vin) => match text().map(|patch| lot.patch(vin, patch, now.business)) {
+        ("PATCH", vin) => match text().map(|patch| lot.patch(vin, patch, now)) {
             Ok(Ok(stock)) => found(&stock, vin),
             Ok(Err(error)) => refused(&error),
             Err(error) => problem(400, &error),
         },
-        ("DELETE", vin) => match lot.remove(vin, now.business) {
+        ("DELETE", vin) => match lot.remove(vin, now) {
             Ok(()) => json_reply(200, &json!({ "status": "ok" })),
             Err(error) => refused(&error),
         },

@@ -15,6 +15,7 @@ enum Draw {
     Cut,
     Hour,
     Arrivals,
+    OneMore,
     OnItsWay,
 }
 
@@ -97,12 +98,12 @@ impl Calendar {
         if self.ended.is_empty() { 0 } else { seconds_at_start(self.date(self.count())) + 86_400 - 1 }
     }
 
-    /// How many units come in on a business day, for a stock that began with `size`.
-    pub(crate) fn arrivals(&self, day: u32, size: u32) -> u32 {
-        let share = COMES_LEAST + self.below(u64::MAX, day, Draw::Arrivals, COMES_MOST - COMES_LEAST + 1);
+    /// How many units come in on a business day, for a stock that began with `size`. `dealer` tells dealers of one seed apart.
+    pub(crate) fn arrivals(&self, dealer: u64, day: u32, size: u32) -> u32 {
+        let share = COMES_LEAST + self.below(dealer, day, Draw::Arrivals, COMES_MOST - COMES_LEAST + 1);
         let exact = u64::from(size) * share;
         // What is left of a whole one comes with its chance.
-        let one_more = self.hits(u64::MAX - 1, day, Draw::Arrivals, exact % 10_000);
+        let one_more = self.hits(dealer, day, Draw::OneMore, exact % 10_000);
         (exact / 10_000) as u32 + u32::from(one_more)
     }
 
@@ -272,7 +273,7 @@ mod tests {
     fn what_comes_in_is_about_what_is_sold() {
         let calendar = after(1_000);
         for (size, low, high) in [(20, 120, 230), (500, 3_700, 4_900), (1_000_000, 7_400_000, 9_800_000)] {
-            let all: u32 = (1..=calendar.count()).map(|day| calendar.arrivals(day, size)).sum();
+            let all: u32 = (1..=calendar.count()).map(|day| calendar.arrivals(7, day, size)).sum();
             assert!((low..=high).contains(&all), "{all} for {size} in {} days", calendar.count());
         }
     }

@@ -28,6 +28,7 @@ mod profile_toml;
 mod query;
 mod scan;
 mod search;
+mod siblings;
 mod stamp;
 mod store;
 mod turnover;

@@ -138,8 +138,10 @@ impl Turnover<'_> {
         // Stock numbers and VINs are the unit's own as long as numbers of units are.
         let numbers = MOST_VEHICLES - spec.vehicles;
         let places = u64::from(spec.vehicles.max(LEAST_PLACES).min(numbers));
-        let days: Vec<u32> =
-            (1..=self.calendar.count()).map(|day| self.calendar.arrivals(day, spec.vehicles)).collect();
+        let dealer = self.number(u32::MAX);
+        let days: Vec<u32> = (1..=self.calendar.count())
+            .map(|day| self.calendar.arrivals(dealer, day, spec.vehicles))
+            .collect();
         let all: u64 = days.iter().copied().map(u64::from).sum();
         if places == 0 {
             return Ok(());

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
 
 mod connection;
+mod directory;
 pub mod limits;
 mod playback;
 mod routes;
@@ -21,9 +22,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::dealer::clock::{ClockMode, Now};
-use crate::inventory::GenerateError;
 use crate::stable::mix;
-use crate::world::{Blueprint, World};
+use crate::world::{Blueprint, World, WorldError};
 use limits::Limits;
 
 /// How long threads are waited for when everything closes.
@@ -64,9 +64,9 @@ pub enum StartError {
     /// A thread or runtime could not be made.
     #[error("cannot start: {0}")]
     Runtime(#[from] io::Error),
-    /// The stock could not be made.
+    /// The dealers could not be made.
     #[error(transparent)]
-    Stock(#[from] GenerateError),
+    World(#[from] WorldError),
 }
 
 /// The machine's clocks, read at the rim and handed down as values.
@@ -219,7 +219,7 @@ impl Server {
 
     /// The dealer's base URL.
     pub fn base_url(&self) -> &str {
-        self.shared.world.first().base_url()
+        self.shared.world.base_url()
     }
 
     /// The JSON-RPC endpoint.
