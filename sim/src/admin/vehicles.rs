@@ -13,6 +13,15 @@ use serde_json::json;
 /// the time on clocks that were never moved.
 pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> AdminReply {
     let vin = request.path.strip_prefix("/vehicles").unwrap_or_default().trim_start_matches('/');
+    let allow = match (request.method, vin) {
+        ("POST", "") => None,
+        (_, "") => Some("POST"),
+        ("GET" | "HEAD" | "PATCH" | "DELETE", _) => None,
+        _ => Some("GET, HEAD, PATCH, DELETE"),
+    };
+    if let Some(methods) = allow {
+        return AdminReply { allow, ..problem(405, &format!("use {methods}")) };
+    }
     let site = if vin.is_empty() { sites.first() } else { Site::that_knows(sites, vin) };
     let Some(site) = site else { return refused(&EditError::Unknown) };
     let now = site.now(now).business;
@@ -30,20 +39,17 @@ pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> Adm
             Ok(Err(error)) => refused(&error),
             Err(error) => problem(400, &error),
         },
-        (_, "") => AdminReply { allow: Some("POST"), ..problem(405, "use POST, or /vehicles/<vin>") },
         ("GET" | "HEAD", vin) => found(&lot.stock(), vin),
         ("PATCH", vin) => match text().map(|patch| lot.patch(vin, patch, now)) {
             Ok(Ok(stock)) => found(&stock, vin),
             Ok(Err(error)) => refused(&error),
             Err(error) => problem(400, &error),
         },
-        ("DELETE", vin) => match lot.remove(vin, now) {
+        // What is left is DELETE.
+        (_, vin) => match lot.remove(vin, now) {
             Ok(()) => json_reply(200, &json!({ "status": "ok" })),
             Err(error) => refused(&error),
         },
-        _ => {
-            AdminReply { allow: Some("GET, HEAD, PATCH, DELETE"), ..problem(405, "use GET, PATCH or DELETE") }
-        }
     }
 }
 
