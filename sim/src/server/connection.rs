@@ -146,8 +146,10 @@ pub(super) fn serve_dealer(
                     let (peer, number, now) = (accepted.peer, accepted.number, shared.clocks.now());
                     accept_script(&scene.dealer, desk, peer, number, now)
                 };
-                if let Some(script) = script {
-                    return wire.play_alone(script, phase).await;
+                if let Some(script) = script
+                    && !wire.play_alone(script, phase.clone()).await
+                {
+                    return;
                 }
                 let front = Front::new(shared.clone(), scratch, wire.clone(), accepted.peer, accepted.number);
                 let service = service_fn(move |request| {

@@ -80,13 +80,13 @@ impl Wire {
         self.0.waits.until(std::time::Instant::now() + delay).await;
     }
 
-    /// Plays a script on a connection that speaks no HTTP, until it ends or everything closes.
-    pub(super) async fn play_alone(self, script: Script, mut phase: watch::Receiver<Phase>) {
+    /// Plays a script on a connection that speaks no HTTP yet, until it ends or everything closes. Whether HTTP follows.
+    pub(super) async fn play_alone(&self, script: Script, mut phase: watch::Receiver<Phase>) -> bool {
         let mut playback = Playback::new(script, true, self.0.waits.clone());
         let played = std::future::poll_fn(|cx| playback.poll(&mut self.0.stream.borrow_mut(), cx));
         tokio::select! {
-            _ = played => {}
-            _ = phase.wait_for(|phase| *phase >= Phase::Draining) => {}
+            played = played => played.is_ok_and(|ended| ended == Ended::Open),
+            _ = phase.wait_for(|phase| *phase >= Phase::Draining) => false,
         }
     }
 
