@@ -8,16 +8,19 @@ pub mod fixtures;
 pub mod ids;
 pub mod leads;
 pub mod limiter;
+pub mod lot;
 pub mod skills;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::Guard;
+use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::faults::counters::Occurrences;
-use crate::inventory::{Inventory, Profile, Rooftop};
+use crate::inventory::{GenerateError, Inventory, Profile, Rooftop};
 use crate::protocol::{Contract, HeaderMode, Skill};
 use crate::share::Share;
 use clock::ClockMode;
@@ -26,6 +29,7 @@ use counters::Counters;
 use diary::{Diary, Place};
 use leads::Leads;
 use limiter::{Buckets, LimitKey, RateLimit};
+use lot::Lot;
 
 use crate::faults::effect::Bucket;
 
@@ -82,7 +86,7 @@ pub struct Desk {
 pub struct Dealer {
     spec: DealerSpec,
     profile: Profile,
-    inventory: Arc<Inventory>,
+    lot: Lot,
     information: Vec<u8>,
     desk: Mutex<Desk>,
     conversations: Conversations,
@@ -103,6 +107,7 @@ impl Dealer {
         leads_in_all: Arc<AtomicU64>,
     ) -> Dealer {
         let diary = Diary::new(spec.seed, day, places(&profile), spec.share);
+        let lot = Lot::new(inventory, day, spec.seed, profile.dealer_id.clone());
         Dealer {
             information: profile.information().into_bytes(),
             desk: Mutex::new(Desk { leads: Leads::new(spec.share), diary }),
@@ -114,7 +119,7 @@ impl Dealer {
             fault_buckets: Mutex::default(),
             spec,
             profile,
-            inventory,
+            lot,
         }
     }
 
@@ -133,14 +138,22 @@ impl Dealer {
         &self.profile.dealer_id
     }
 
-    /// Its stock, to share with another dealer.
-    pub fn stock(&self) -> &Arc<Inventory> {
-        &self.inventory
+    /// Its stock, as it was, is, and can be changed.
+    pub fn lot(&self) -> &Lot {
+        &self.lot
     }
 
-    /// Its stock.
-    pub fn inventory(&self) -> &Inventory {
-        &self.inventory
+    /// Its stock in force. A call that looks at it twice must take it once, or it may see two stocks.
+    pub fn inventory(&self) -> Guard<Arc<Inventory>> {
+        self.lot.stock()
+    }
+
+    /// Has the market move on to the business clock's day.
+    ///
+    /// # Errors
+    /// When what comes in cannot be generated; the stock then stays.
+    pub fn catch_up(&self, now: Timestamp) -> Result<(), GenerateError> {
+        self.lot.catch_up(&self.profile, now)
     }
 
     /// The `data` of `dealer.information.response`, ready to send.
