@@ -297,7 +297,8 @@ pub struct RunArgs {
     )]
     pub http: String,
 
-    /// A condition that must hold, such as 'p99<250ms', 'search.p95<80ms', 'errors<0.1%' or 'rate>=495/s'; repeatable
+    /// A condition that must hold, such as 'p99<250ms', 'search.p95<80ms', 'errors<0.1%', 'aap.RATE_LIMITED<1%' or
+    /// 'rate>=495/s'; with [10s] behind the figure in each ten seconds, as in 'p99[10s]<250ms'; repeatable
     #[arg(
         long = "threshold",
         value_name = "EXPR",
@@ -306,6 +307,10 @@ pub struct RunArgs {
         help_heading = "Measurement"
     )]
     pub thresholds: Vec<String>,
+
+    /// End the run when a threshold does not hold: over a window at once, over the run from its fifth second on
+    #[arg(long, env = "DEALER_LOADGEN_ABORT_ON_FAIL", value_parser = BoolishValueParser::new(), help_heading = "Measurement")]
+    pub abort_on_fail: bool,
 
     /// How long to wait, after the end, for what is on its way
     #[arg(
@@ -318,7 +323,7 @@ pub struct RunArgs {
     )]
     pub grace: String,
 
-    /// Write the results into this folder: summary.json, intervals.hlog, series.csv, response.hgrm
+    /// Write the results into this folder: summary.json, report.html, junit.xml, intervals.hlog, series.csv, *.hgrm
     #[arg(long, value_name = "DIR", env = "DEALER_LOADGEN_OUT", help_heading = "Output")]
     pub out: Option<PathBuf>,
 
@@ -331,6 +336,10 @@ pub struct RunArgs {
         help_heading = "Output"
     )]
     pub format: String,
+
+    /// Show the run's counters as OpenMetrics text at this address while it goes on; a port alone is on 127.0.0.1
+    #[arg(long, value_name = "ADDR", env = "DEALER_LOADGEN_METRICS", help_heading = "Output")]
+    pub metrics: Option<String>,
 
     /// Show no progress
     #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = BoolishValueParser::new(), help_heading = "Output")]
