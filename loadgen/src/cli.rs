@@ -7,6 +7,10 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
+mod results;
+
+pub use results::{CompareArgs, FindMaxArgs, MergeArgs, ReportArgs, SweepArgs};
+
 const EXAMPLES: &str = "\
 Examples:
   dealer-loadgen run scenarios/shopping.yaml
@@ -16,8 +20,13 @@ Examples:
       against a dealer of yours; exit code 3 if a threshold does not hold
   dealer-loadgen check scenarios/shopping.yaml
       what would be sent, without sending it
+  dealer-loadgen find-max scenarios/smoke.yaml --endpoint http://127.0.0.1:8080 --slo 'p99<50ms' --slo 'errors<0.5%'
+      the highest rate of sessions that meets both
+  dealer-loadgen compare results/monday results/today
+      exit code 3 if today is slower or fails more, beyond what chance explains
 
-Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold or a check failed; 4 the measurement
+Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold, a check failed, or a comparison found a
+regression; 4 the measurement
 itself is not valid; 130 and 143 after SIGINT and SIGTERM, with the results written.";
 
 /// The command line.
@@ -43,6 +52,16 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Check scenarios and explain what they would send, without sending anything
     Check(CheckArgs),
+    /// Find the highest rate of sessions that meets objectives; exit code 3 if none does
+    FindMax(Box<FindMaxArgs>),
+    /// Measure throughput over users, and fit how it scales
+    Sweep(Box<SweepArgs>),
+    /// Compare results with those of a baseline; exit code 3 on a regression
+    Compare(CompareArgs),
+    /// Merge the results of several machines into one
+    Merge(MergeArgs),
+    /// Write the page of a result again, perhaps beside a baseline
+    Report(ReportArgs),
 }
 
 /// The flags of `check`.
@@ -68,7 +87,7 @@ pub struct CheckArgs {
 }
 
 /// The flags of `run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// Scenario files; several mix with equal weight
     #[arg(required = true, value_name = "SCENARIO")]

@@ -22,6 +22,7 @@ use crate::process;
 use crate::progress::Progress;
 use crate::record::Tally;
 use crate::report::{Folder, FolderError, RunResult, Summary, write_text};
+use crate::results::{self, ResultsError};
 use crate::scenario::{self, Workload};
 use crate::settings::{Settings, Target};
 use crate::signals::{Signal, Signals};
@@ -374,18 +375,13 @@ async fn drive(
     Ok(stop)
 }
 
-fn print(settings: &Settings, result: &RunResult) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let printed = if settings.is_json {
-        serde_json::to_writer_pretty(&mut out, &Summary::from(result))
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(out))
-    } else {
-        write_text(&mut out, result)
-    };
-    match printed.and_then(|()| out.flush()) {
-        // Whoever read the output has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
+fn print(settings: &Settings, result: &RunResult) -> Result<(), ResultsError> {
+    results::print(|out| {
+        if settings.is_json {
+            serde_json::to_writer_pretty(&mut *out, &Summary::from(result)).map_err(io::Error::from)?;
+            writeln!(out)
+        } else {
+            write_text(out, result)
+        }
+    })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Page, RunResult, Second, Stored, Summary, hgrm, junit, page, series};
-use crate::record::{IntervalLog, Tally};
+use crate::record::{IntervalLog, Latency, Tally};
 
 /// A result folder in the making.
 pub(crate) struct Folder {
@@ -80,8 +80,23 @@ impl Folder {
         self.log
             .write(tally, start, length)
             .map_err(|source| FolderError { path: self.path.join("intervals.hlog"), source })?;
-        let second = Second::of(tally, (start + length).as_secs_f64(), in_flight);
-        series::write_line(&mut self.series, &second)
+        self.add_second(&Second::of(tally, (start + length).as_secs_f64(), in_flight))
+    }
+
+    /// Adds a second that was put together from several results: its histograms by their tags, and its counts.
+    pub(crate) fn add_merged<'t>(
+        &mut self,
+        tagged: impl Iterator<Item = (String, &'t Latency)>,
+        start: Duration,
+        length: Duration,
+    ) -> Result<(), FolderError> {
+        let written = self.log.write_tagged(tagged, start, length);
+        written.map_err(|source| FolderError { path: self.path.join("intervals.hlog"), source })
+    }
+
+    /// Adds a second to the series.
+    pub(crate) fn add_second(&mut self, second: &Second) -> Result<(), FolderError> {
+        series::write_line(&mut self.series, second)
             .and_then(|()| self.series.flush())
             .map_err(|source| FolderError { path: self.path.join("series.csv"), source })
     }

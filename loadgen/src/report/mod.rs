@@ -2,7 +2,7 @@
 
 mod folder;
 mod hgrm;
-mod html;
+pub(crate) mod html;
 mod junit;
 mod series;
 mod stored;
@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use folder::{Folder, FolderError, write_page};
 pub(crate) use html::{Page, page};
-pub(crate) use series::{CLASSES, Second, write_seconds};
+pub(crate) use series::{CLASSES, Second};
 pub(crate) use stored::{Stored, StoredError};
 pub(crate) use summary::Summary;
 pub(crate) use text::write_text;
@@ -120,6 +120,9 @@ pub(crate) fn per_second(count: u64, nanos: u64) -> f64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
     use super::*;
 
     /// A small result of a valid run.
@@ -165,5 +168,37 @@ pub(crate) mod tests {
             connections: ConnectionCounts::default(),
             thresholds: Vec::new(),
         }
+    }
+
+    /// A folder of a run with these response times, second by second. Those that end in 0 nanoseconds failed.
+    pub(crate) fn folder_of<'t>(
+        path: &Path,
+        change: impl FnOnce(&mut RunResult),
+        seconds: impl Iterator<Item = &'t [u64]>,
+    ) {
+        let mut result = result();
+        change(&mut result);
+        let mut total = Tally::new(1);
+        let mut folder = Folder::create(path, result.labels.clone(), result.started, "test").unwrap();
+        for (second, times) in seconds.enumerate() {
+            let mut tally = Tally::new(1);
+            for &nanos in times {
+                let step = &mut tally.steps[0];
+                step.response.record(nanos);
+                step.sent += 1;
+                if nanos % 10 == 0 {
+                    step.count_other("http.503");
+                    step.record_other("http.503", nanos);
+                } else {
+                    (step.ok, step.expected) = (step.ok + 1, step.expected + 1);
+                }
+                tally.lag.record(50_000);
+            }
+            let start = Duration::from_secs(second as u64);
+            folder.add(&tally, start, Duration::from_secs(1), 3).unwrap();
+            total.add(&tally);
+        }
+        result.tally = total;
+        folder.finish(&result).unwrap();
     }
 }

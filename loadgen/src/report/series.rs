@@ -96,12 +96,6 @@ pub(super) fn write_line(out: &mut impl Write, second: &Second) -> io::Result<()
     writeln!(out, ",{},{},{}", second.in_flight, second.errors, second.sessions)
 }
 
-/// Writes a whole series.
-pub(crate) fn write_seconds(out: &mut impl Write, seconds: &[Second]) -> io::Result<()> {
-    write_head(out)?;
-    seconds.iter().try_for_each(|second| write_line(out, second))
-}
-
 /// Reads the lines back. One that is cut off or is none ends the series: a killed run may leave such a line.
 pub(super) fn read(text: &str) -> Vec<Second> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -148,7 +142,8 @@ mod tests {
         tally.sessions.started = 2;
         let mut out = Vec::new();
         let second = Second::of(&tally, 3.0, 7);
-        write_seconds(&mut out, std::slice::from_ref(&second)).unwrap();
+        write_head(&mut out).unwrap();
+        write_line(&mut out, &second).unwrap();
         let text = String::from_utf8(out).unwrap();
         let (head, line) = text.trim_end().split_once('\n').unwrap();
         assert_eq!(

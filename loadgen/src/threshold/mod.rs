@@ -148,11 +148,6 @@ impl Threshold {
         Err(format!("{:?} speaks of a step {step:?}; the steps are {}", self.text, labels.join(", ")))
     }
 
-    /// The condition as it was typed.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Whether it is about parts of the run by themselves.
     pub(crate) fn is_windowed(&self) -> bool {
         self.window.is_some()

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use charts::{Curve, Heat, Trace};
 
 use super::{RunResult, Second, Stored};
+use crate::record::Latency;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -60,6 +61,19 @@ pub(crate) fn document(title: &str, body: &str) -> String {
 /// A table for other documents of this form.
 pub(crate) fn table(caption: &str, head: &str, rows: &str) -> String {
     tables::table(caption, head, rows)
+}
+
+/// The response times of two sides in one chart, with its legend.
+pub(crate) fn overlay(base: &Latency, new: &Latency) -> String {
+    let curves = [
+        Curve { name: "new".to_owned(), class: "one", latency: new },
+        Curve { name: "base".to_owned(), class: "two dash", latency: base },
+    ];
+    let legend = legend(curves.iter().map(|curve| (curve.class, curve.name.clone())));
+    format!(
+        "{legend}{}",
+        figure(&charts::percentiles(&curves), "Response times; both scales are logarithmic.")
+    )
 }
 
 /// The page of a result, beside a baseline if there is one.
