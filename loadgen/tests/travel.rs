@@ -260,11 +260,11 @@ fn find_max_finds_a_rate_limit() {
         "--slo",
         "errors<0.5%",
         "--rate",
-        "200/s",
+        "250/s",
         "--settle",
         "1s",
         "--step-duration",
-        "5s",
+        "4s",
         "--format",
         "json",
         "--out",
@@ -280,7 +280,7 @@ fn find_max_finds_a_rate_limit() {
     let written: Value =
         serde_json::from_slice(&fs::read(Path::new(&out).join("find-max.json")).unwrap()).unwrap();
     assert_eq!(written, found);
-    assert!(Path::new(&out).join("01-200/summary.json").exists());
+    assert!(Path::new(&out).join("01-250/summary.json").exists());
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn read_sweep(run: &RunArgs) -> Result<Vec<u32>, RunError> {
     match users {
         Some(users) if users.len() <= MAX_SWEEP && faults.is_empty() => return Ok(users),
         Some(users) if users.len() > MAX_SWEEP => {
-            faults.push(format!("--users: give at most {MAX_SWEEP} numbers"))
+            faults.push(format!("--users: give at most {MAX_SWEEP} numbers"));
         }
         Some(_) => {}
         None => faults.push(format!("--users {text:?}: give numbers of users such as 1,2,4,8,16")),

@@ -49,7 +49,7 @@ pub(crate) fn write_found(out: &mut impl Write, found: &Found) -> io::Result<()>
     let slo = found.slo.join(" and ");
     match (found.rate_per_s, found.ending) {
         (Some(rate), Ending::Converged) => {
-            writeln!(out, "{} is the highest rate of sessions with {slo}.", show_rate(rate))?
+            writeln!(out, "{} is the highest rate of sessions with {slo}.", show_rate(rate))?;
         }
         (Some(rate), Ending::NoLimit) => {
             writeln!(out, "{slo} holds up to {}, the highest rate allowed (--max-rate).", show_rate(rate))?;

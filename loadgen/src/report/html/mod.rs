@@ -163,7 +163,7 @@ fn verdict(result: &RunResult) -> String {
     items.extend(verdict.notes.iter().map(|note| format!("<li>Note: {}</li>", escape(note))));
     match &result.aborted {
         Some(threshold) => {
-            items += &format!("<li>Note: the run was ended by its threshold {}</li>", escape(threshold))
+            items += &format!("<li>Note: the run was ended by its threshold {}</li>", escape(threshold));
         }
         None if result.is_interrupted => {
             items.push_str("<li>Note: the run was interrupted; this is what there was until then</li>");
