@@ -173,8 +173,10 @@ impl Run<'_> {
         if let Some(why) = fault.as_ref().and_then(|fault| fault.unread.as_deref()) {
             return self.refuse(out, envelope.id, &ProtocolError::bad_fault_header(why));
         }
-        if fault.as_deref().is_some_and(|fault| self.refuses_context(message, fault)) {
-            return self.refuse(out, envelope.id, &unknown_context());
+        if let Some(fault) = fault.as_deref().filter(|fault| self.refuses_context(message, fault)) {
+            let from = out.len();
+            self.refuse(out, envelope.id, &unknown_context());
+            return self.carry(fault, *skill, from, out);
         }
         let mut message_id = ids.make("");
         if message_id.as_str() == message.message_id {
@@ -244,7 +246,7 @@ impl Run<'_> {
 
     /// How often this request was seen before, with its stable key: `X-Sim-Key` if sent, else dealer, skill and payload
     /// without what changes when it is sent again.
-    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u32) {
+    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u64) {
         let key = match self.request.head.get(SIM_KEY) {
             Some(key) => stable_hash(2, key.as_bytes()),
             None => {
@@ -268,7 +270,7 @@ impl Run<'_> {
             return Ids::new(spec.seed, self.request.nonce, index);
         }
         let (key, attempt) = self.stable_key(skill, payload);
-        Ids::new(spec.seed, key, u64::from(attempt))
+        Ids::new(spec.seed, key, attempt)
     }
 
     /// The same, and what faults touch the call. Where none can, none is looked for.
@@ -300,14 +302,14 @@ impl Run<'_> {
             client: &client,
             vin: vin_of(message.payload),
             key,
-            attempt: u64::from(attempt),
+            attempt,
             request_effect: asked,
             magic: None,
             accepting: false,
         };
         let decision = desk.decide(spec.seed, facts, magic.as_ref(), self.now.traffic_ns);
         let ids = match spec.clock.is_frozen() {
-            true => Ids::new(spec.seed, key, u64::from(attempt)),
+            true => Ids::new(spec.seed, key, attempt),
             false => Ids::new(spec.seed, self.request.nonce, index),
         };
         (ids, (!decision.is_empty()).then(|| Box::new(decision)))
@@ -419,7 +421,7 @@ pub fn touch_card(
         client: &client,
         vin: None,
         key,
-        attempt: u64::from(dealer.attempts().next(key)),
+        attempt: dealer.attempts().next(key),
         request_effect: asked,
         magic: None,
         accepting: false,

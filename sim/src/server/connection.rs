@@ -19,9 +19,13 @@ use super::routes::{Admin, Front};
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::dispatch::{Scratch, accept_script};
+use crate::timer::Waits;
 
 /// How long an admin connection may be idle.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Delays of faults that end within this time share a wake-up of their worker.
+const SLOT: Duration = Duration::from_micros(50);
 
 /// A connection on its way to a worker.
 pub(super) struct Accepted {
@@ -111,6 +115,12 @@ pub(super) fn serve_dealer(
     let scratch = Rc::new(RefCell::new(Scratch::default()));
     let http = protocol(&shared);
     tasks.block_on(runtime, async {
+        let waits = match Waits::new(SLOT) {
+            Ok(waits) => Rc::new(waits),
+            Err(error) => return tracing::error!("a worker cannot have a timer: {error}"),
+        };
+        let releasing = waits.clone();
+        let releasing = tokio::task::spawn_local(async move { releasing.run().await });
         let mut running = tokio::task::JoinSet::new();
         let mut accepting = phase.clone();
         loop {
@@ -121,21 +131,25 @@ pub(super) fn serve_dealer(
             };
             let Some(accepted) = accepted else { break };
             let (shared, phase) = (shared.clone(), phase.clone());
-            let scratch = scratch.clone();
+            let (scratch, waits) = (scratch.clone(), waits.clone());
             let http = http.clone();
             running.spawn_local(async move {
                 let _open = Counted(&shared.world.traffic.open);
                 // Replies are whole; waiting for more to send would only add delay.
                 _ = accepted.stream.set_nodelay(true);
                 let Ok(stream) = tokio::net::TcpStream::from_std(accepted.stream) else { return };
-                let wire = Wire::new(stream, shared.limits.write_timeout());
+                let wire = Wire::new(stream, shared.limits.write_timeout(), waits);
                 let script = {
-                    let (scene, desk) = (shared.world.scene(), &shared.world.faults);
+                    // No path is known yet: the first dealer's rules speak for the listener.
+                    let site = shared.world.first();
+                    let (scene, desk) = (site.scene(), &site.faults);
                     let (peer, number, now) = (accepted.peer, accepted.number, shared.clocks.now());
                     accept_script(&scene.dealer, desk, peer, number, now)
                 };
-                if let Some(script) = script {
-                    return wire.play_alone(script, phase).await;
+                if let Some(script) = script
+                    && !wire.play_alone(script, phase.clone()).await
+                {
+                    return;
                 }
                 let front = Front::new(shared.clone(), scratch, wire.clone(), accepted.peer, accepted.number);
                 let service = service_fn(move |request| {
@@ -148,6 +162,7 @@ pub(super) fn serve_dealer(
             });
         }
         while running.join_next().await.is_some() {}
+        releasing.abort();
     });
 }
 

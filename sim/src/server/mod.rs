@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
 
 mod connection;
+mod directory;
 pub mod limits;
 mod playback;
 mod routes;
@@ -21,9 +22,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::dealer::clock::{ClockMode, Now};
-use crate::inventory::GenerateError;
 use crate::stable::mix;
-use crate::world::{Blueprint, World};
+use crate::world::{Blueprint, World, WorldError};
 use limits::Limits;
 
 /// How long threads are waited for when everything closes.
@@ -62,9 +62,9 @@ pub enum StartError {
     /// A thread or runtime could not be made.
     #[error("cannot start: {0}")]
     Runtime(#[from] io::Error),
-    /// The stock could not be made.
+    /// The dealers could not be made.
     #[error(transparent)]
-    Stock(#[from] GenerateError),
+    World(#[from] WorldError),
 }
 
 /// The machine's clocks, read at the rim and handed down as values.

@@ -4,16 +4,18 @@ use std::collections::VecDeque;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use hyper::rt::Write as _;
 use hyper_util::rt::TokioIo;
 use socket2::SockRef;
 use tokio::net::TcpStream;
-use tokio::time::Sleep;
 
 use crate::faults::script::edit_head;
 use crate::faults::{Script, Step};
+use crate::timer::{Until, Waits};
 
 /// A script under way.
 pub(super) struct Playback {
@@ -28,7 +30,10 @@ pub(super) struct Playback {
     /// Whether the reply is lost: the script is played over no bytes.
     lost: bool,
     taken: bool,
-    sleep: Option<Pin<Box<Sleep>>>,
+    waits: Rc<Waits>,
+    waiting: Option<Until>,
+    /// When the last wait was due: the next one counts from there, so that a drip keeps its rate however late a wake-up is.
+    due: Option<Instant>,
 }
 
 /// How a script leaves its connection.
@@ -43,7 +48,7 @@ pub(super) enum Ended {
 }
 
 impl Playback {
-    pub(super) fn new(script: Script, lost: bool) -> Playback {
+    pub(super) fn new(script: Script, lost: bool, waits: Rc<Waits>) -> Playback {
         Playback {
             steps: script.steps.into(),
             reply: Vec::new(),
@@ -52,7 +57,9 @@ impl Playback {
             beside: None,
             lost,
             taken: false,
-            sleep: None,
+            waits,
+            waiting: None,
+            due: None,
         }
     }
 
@@ -69,6 +76,15 @@ impl Playback {
         self.taken
     }
 
+    /// A wait from the end of the one before. Time that a slow peer took meanwhile is not made up for: the next piece goes
+    /// at once, and the schedule moves.
+    fn wait(&mut self, time: Duration) -> Until {
+        let now = Instant::now();
+        let due = self.due.map_or(now + time, |before| (before + time).max(now));
+        self.due = Some(due);
+        self.waits.until(due)
+    }
+
     /// Goes on with the script.
     pub(super) fn poll(
         &mut self,
@@ -76,9 +92,9 @@ impl Playback {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Ended>> {
         loop {
-            if let Some(sleep) = &mut self.sleep {
-                ready!(sleep.as_mut().poll(cx));
-                self.sleep = None;
+            if let Some(waiting) = &mut self.waiting {
+                ready!(Pin::new(waiting).poll(cx));
+                self.waiting = None;
             }
             if let Some(until) = self.until {
                 ready!(poll_send(&self.reply[..until], &mut self.sent, stream, cx))?;
@@ -120,7 +136,7 @@ impl Playback {
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                     self.sent = self.sent.saturating_add(bytes).min(self.reply.len());
                 }
-                Step::Wait(time) => self.sleep = Some(Box::pin(tokio::time::sleep(time))),
+                Step::Wait(time) => self.waiting = Some(self.wait(time)),
                 Step::Silence => {
                     if poll_peer_gone(stream, cx).is_pending() {
                         self.steps.push_front(Step::Silence);
@@ -137,7 +153,7 @@ impl Playback {
                 Step::Close => return Poll::Ready(Ok(Ended::Closed)),
                 Step::Reset => {
                     // With no time to linger, closing sends RST.
-                    SockRef::from(stream.inner()).set_linger(Some(std::time::Duration::ZERO))?;
+                    SockRef::from(stream.inner()).set_linger(Some(Duration::ZERO))?;
                     return Poll::Ready(Ok(Ended::Reset));
                 }
             }

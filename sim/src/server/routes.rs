@@ -12,10 +12,12 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::Shared;
 use super::connection::Counted;
+use super::directory::{self, Form};
 use super::wire::Wire;
 use crate::admin::{self, AdminRequest};
 use crate::dispatch::{self, Scratch, dispatch};
@@ -23,12 +25,13 @@ use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
 use crate::protocol::card;
 use crate::stable::mix;
-use crate::world::Card;
+use crate::world::{Card, Door, Site, World};
 
 type Reply = Response<Full<Bytes>>;
 
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const FAULT_APPLIED: HeaderName = HeaderName::from_static("x-sim-fault-applied");
@@ -172,80 +175,75 @@ impl Front {
 
     async fn route(&self, request: Request<Incoming>) -> Reply {
         let (head, mut body) = request.into_parts();
+        let world = &self.0.shared.world;
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
-        let reply = match head.uri.path() {
+        let Some((door, path)) = world.enter(head.uri.path()) else {
+            hear_out(&mut body).await;
+            return plain(StatusCode::NOT_FOUND, "no dealer has this id; GET / lists the dealers");
+        };
+        let reply = match path {
             // Some clients add a slash to the card's URL; a redirect would lose the body.
             "/a2a" | "/a2a/" if head.method == Method::POST => {
                 if is_json(&head.headers) {
-                    return self.call(&head.headers, body).await;
+                    return self.call(door.site, &head.headers, body).await;
                 }
                 plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
             }
             "/a2a" | "/a2a/" => not_allowed("POST"),
             card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
-            card::PATH => self.card(&head.headers).await,
-            "/llms.txt" | "/" => plain(StatusCode::OK, self.introduction()),
-            _ => plain(StatusCode::NOT_FOUND, "no such resource; the JSON-RPC endpoint is /a2a"),
+            card::PATH => self.card(door, &head).await,
+            "/" if door.at_root => entrance(world, door, &head.headers),
+            "/llms.txt" | "/" => plain(StatusCode::OK, directory::introduction(world, door)),
+            _ => plain(
+                StatusCode::NOT_FOUND,
+                format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path()),
+            ),
         };
         hear_out(&mut body).await;
         reply
     }
 
-    /// What this is, for a person or a language model that happens upon it.
-    fn introduction(&self) -> String {
-        let scene = self.0.shared.world.scene();
-        let base = self.0.shared.world.base_url();
-        let skills: Vec<_> = scene.dealer.spec().skills.iter().map(|skill| skill.id()).collect();
-        format!(
-            "# {}\n\nA simulated car dealer for testing buyer agents over the Auto Agent Protocol {}. No vehicle here \
-             exists, and leads reach nobody.\n\n- Agent card: {base}{}\n- A2A 1.0 JSON-RPC (SendMessage): {base}/a2a\n\
-             - Skills: {}",
-            scene.dealer.name(),
-            scene.dealer.spec().contract,
-            card::PATH,
-            skills.join(", "),
-        )
-    }
-
-    async fn card(&self, head: &HeaderMap) -> Reply {
+    async fn card(&self, door: Door<'_>, head: &Parts) -> Reply {
         let FrontParts { shared, peer, .. } = &*self.0;
-        let scene = shared.world.scene();
-        let call = self.to_dispatch(head, b"", 0, *peer);
-        let mut body = scene.card.body.clone();
-        let carried = dispatch::touch_card(&scene.dealer, &call, card::PATH, shared.clocks.now(), &mut body);
+        let Parts { headers, uri, .. } = head;
+        let scene = door.site.scene();
+        let card = door.card(&scene);
+        let call = self.to_dispatch(door.site, headers, b"", 0, *peer);
+        let mut body = card.body.clone();
+        let carried = dispatch::touch_card(&scene.dealer, &call, uri.path(), shared.clocks.now(), &mut body);
         match carried {
-            None => serve_card(&scene.card, head),
+            None => serve_card(card, headers),
             // A card that a fault has touched is sent whole: a cache must not hide it.
             Some(carried) => {
-                let mut answer = serve_card(&scene.card, &HeaderMap::new());
+                let mut answer = serve_card(card, &HeaderMap::new());
                 *answer.body_mut() = Full::new(body.into());
-                self.carry_out(*carried, answer).await
+                self.carry_out(door.site, *carried, answer).await
             }
         }
     }
 
     fn to_dispatch<'a>(
         &'a self,
+        site: &'a Site,
         head: &'a HeaderMap,
         body: &'a [u8],
         nonce: u64,
         peer: IpAddr,
     ) -> dispatch::Request<'a> {
-        let world = &self.0.shared.world;
-        let in_flight = world.traffic.in_flight.load(Ordering::Relaxed);
-        dispatch::Request { peer, head, body, nonce, faults: Some(&world.faults), in_flight }
+        let in_flight = self.0.shared.world.traffic.in_flight.load(Ordering::Relaxed);
+        dispatch::Request { peer, head, body, nonce, faults: Some(&site.faults), in_flight }
     }
 
     /// Does what faults want beyond the body: waits, changes the HTTP around it, and has it delivered their way.
-    async fn carry_out(&self, carried: Carried, mut reply: Reply) -> Reply {
-        let FrontParts { shared, wire, .. } = &*self.0;
+    async fn carry_out(&self, site: &Site, carried: Carried, mut reply: Reply) -> Reply {
+        let wire = &self.0.wire;
         if !carried.delay.is_zero() {
-            tokio::time::sleep(carried.delay).await;
+            wire.wait(carried.delay).await;
         }
         if let Some(http) = carried.http {
             reply = override_http(reply, http);
         }
-        if shared.world.faults.headers {
+        if site.faults.headers {
             for told in &carried.told {
                 if let Ok(value) = HeaderValue::from_str(told) {
                     reply.headers_mut().append(FAULT_APPLIED, value);
@@ -258,7 +256,7 @@ impl Front {
         reply
     }
 
-    async fn call(&self, head: &HeaderMap, body: Incoming) -> Reply {
+    async fn call(&self, site: &Site, head: &HeaderMap, body: Incoming) -> Reply {
         let FrontParts { shared, scratch, peer, nonce, .. } = &*self.0;
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
@@ -268,8 +266,8 @@ impl Front {
         nonce.set(nonce.get().wrapping_add(1));
         let nonce = mix(nonce.get());
         let now = shared.clocks.now();
-        let scene = shared.world.scene();
-        let call = self.to_dispatch(head, &body, nonce, *peer);
+        let scene = site.scene();
+        let call = self.to_dispatch(site, head, &body, nonce, *peer);
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
         let said = catch_unwind(AssertUnwindSafe(|| {
@@ -292,9 +290,22 @@ impl Front {
         drop(scene);
         match said.carried {
             None => reply,
-            Some(carried) => self.carry_out(*carried, reply).await,
+            Some(carried) => self.carry_out(site, *carried, reply).await,
         }
     }
+}
+
+/// What `/` answers: all dealers, or the only one's introduction unless the caller prefers otherwise.
+fn entrance(world: &World, door: Door<'_>, head: &HeaderMap) -> Reply {
+    let accept: Vec<_> = head.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok()).collect();
+    let usual = if world.sites().len() > 1 { Form::Json } else { Form::Text };
+    let mut reply = match Form::wanted(&accept.join(","), usual) {
+        Form::Json => reply(StatusCode::OK, JSON, directory::json(world)),
+        Form::Html => reply(StatusCode::OK, HTML, directory::html(world)),
+        Form::Text => plain(StatusCode::OK, directory::introduction(world, door)),
+    };
+    reply.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    reply
 }
 
 /// Puts an HTTP reply of a fault's own around, or in place of, the usual one.

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use super::Phase;
 use super::playback::{Ended, Playback};
 use crate::faults::Script;
+use crate::timer::Waits;
 
 /// How long, and for how many bytes, a refused caller is heard out.
 const LINGER: Duration = Duration::from_secs(1);
@@ -32,6 +33,8 @@ struct Parts {
     stream: RefCell<TokioIo<TcpStream>>,
     /// Whether something was written since something was last read.
     answered: Cell<bool>,
+    /// What scripts wait by.
+    waits: Rc<Waits>,
     /// How the next reply is to be delivered, when not at once and whole.
     playback: RefCell<Option<Playback>>,
     /// Whether the connection is to be reset.
@@ -55,12 +58,13 @@ fn refusal(error: &hyper::Error) -> Option<String> {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, write_timeout: Duration) -> Wire {
+    pub(super) fn new(stream: TcpStream, write_timeout: Duration, waits: Rc<Waits>) -> Wire {
         Wire(Rc::new(Parts {
             stream: RefCell::new(TokioIo::new(stream)),
             answered: Cell::new(false),
             write_timeout,
             write_deadline: RefCell::new(None),
+            waits,
             playback: RefCell::new(None),
             reset: Cell::new(false),
         }))
@@ -68,16 +72,21 @@ impl Wire {
 
     /// Has the next reply delivered by a script, or lost and the script played over no bytes.
     pub(super) fn play(&self, script: Script, lost: bool) {
-        *self.0.playback.borrow_mut() = Some(Playback::new(script, lost));
+        *self.0.playback.borrow_mut() = Some(Playback::new(script, lost, self.0.waits.clone()));
     }
 
-    /// Plays a script on a connection that speaks no HTTP, until it ends or everything closes.
-    pub(super) async fn play_alone(self, script: Script, mut phase: watch::Receiver<Phase>) {
-        let mut playback = Playback::new(script, true);
+    /// Waits for a delay of a fault.
+    pub(super) async fn wait(&self, delay: Duration) {
+        self.0.waits.until(std::time::Instant::now() + delay).await;
+    }
+
+    /// Plays a script on a connection that speaks no HTTP yet, until it ends or everything closes. Whether HTTP follows.
+    pub(super) async fn play_alone(&self, script: Script, mut phase: watch::Receiver<Phase>) -> bool {
+        let mut playback = Playback::new(script, true, self.0.waits.clone());
         let played = std::future::poll_fn(|cx| playback.poll(&mut self.0.stream.borrow_mut(), cx));
         tokio::select! {
-            _ = played => {}
-            _ = phase.wait_for(|phase| *phase >= Phase::Draining) => {}
+            played = played => played.is_ok_and(|ended| ended == Ended::Open),
+            _ = phase.wait_for(|phase| *phase >= Phase::Draining) => false,
         }
     }
 
