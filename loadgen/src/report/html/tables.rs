@@ -16,6 +16,7 @@ fn shown(nanos: Option<u64>) -> String {
 /// How far `new` is from `base`, in percent.
 fn difference(base: Option<f64>, new: Option<f64>) -> String {
     match (base, new) {
+        (Some(base), Some(new)) if base > 0.0 && new / base >= 10.0 => format!("{:.0} times", new / base),
         (Some(base), Some(new)) if base > 0.0 => format!("{:+.1} %", (new / base - 1.0) * 100.0),
         (Some(base), Some(new)) if base == new => "0".to_owned(),
         _ => "–".to_owned(),
