@@ -25,9 +25,8 @@ Examples:
   dealer-loadgen compare results/monday results/today
       exit code 3 if today is slower or fails more, beyond what chance explains
 
-Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold, a check failed, or a comparison found a
-regression; 4 the measurement
-itself is not valid; 130 and 143 after SIGINT and SIGTERM, with the results written.";
+Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold, a check failed, or a comparison
+found a regression; 4 the measurement itself is not valid; 130 and 143 after SIGINT and SIGTERM, with the results written.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -317,7 +316,8 @@ pub struct RunArgs {
     pub http: String,
 
     /// A condition that must hold, such as 'p99<250ms', 'search.p95<80ms', 'errors<0.1%', 'aap.RATE_LIMITED<1%' or
-    /// 'rate>=495/s'; with [10s] behind the figure in each ten seconds, as in 'p99[10s]<250ms'; repeatable
+    /// 'rate>=495/s'; with a window behind the figure in each ten seconds, as in
+    /// `p99[10s]<250ms`; repeatable
     #[arg(
         long = "threshold",
         value_name = "EXPR",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Page, RunResult, Second, Stored, Summary, hgrm, junit, page, series};
+use crate::progress::tell;
 use crate::record::{IntervalLog, Latency, Tally};
 
 /// A result folder in the making.
@@ -118,7 +119,11 @@ impl Folder {
         let Folder { path, log, series } = self;
         drop((log, series));
         write_results(&path, result)?;
-        write_page(&path, None)
+        // The page is drawn from the whole log, which may be too long for that after days. Everything else is there.
+        if let Err(error) = write_page(&path, None) {
+            tell(&format!("{error}; the other results are written"));
+        }
+        Ok(())
     }
 }
 
