@@ -173,12 +173,6 @@ fn steps(workload: &Workload) -> impl Iterator<Item = &Step> {
     })
 }
 
-/// The steps of the flow that has most.
-pub(crate) fn longest_flow(workload: &Workload) -> usize {
-    let of_flow = |items: &[Item]| items.iter().filter(|item| matches!(item, Item::Step(_))).count();
-    workload.flows().iter().map(|flow| of_flow(flow.items())).max().unwrap_or(0)
-}
-
 /// The label of each step, by its id.
 pub(crate) fn step_labels(workload: &Workload) -> Vec<String> {
     let mut labels = Vec::new();

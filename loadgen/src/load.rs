@@ -81,14 +81,6 @@ impl Load {
         Some(schedule.profile.mean_rate(self.window.from, to))
     }
 
-    /// New connections per second at the peak, if each session opens so many; `None` for users, whose pace is not known.
-    pub(crate) fn connections_per_second(&self, of_session: f64) -> Option<f64> {
-        match &self.arrivals {
-            Arrivals::Open(schedule) => Some(schedule.profile.peak_rate() * of_session),
-            Arrivals::Closed { .. } => None,
-        }
-    }
-
     /// As many connections as the run may well need, if a session takes no longer than a second.
     pub fn likely_connections(&self) -> usize {
         let sessions = match &self.arrivals {

@@ -154,7 +154,6 @@ impl Ready {
             }
             None => None,
         };
-        self.warn_of_ports(settings, &load, &notes);
         drop(notes);
         let lanes = settings.threads.unwrap_or_else(process::cores).min(load.parallelism());
         let length = load.window.to.map(Duration::from_nanos);
@@ -204,26 +203,6 @@ impl Ready {
         let result = collector.result(stop.as_ref().map(|stop| stop.at), clock.now());
         let written = collector.finish(&result);
         Ok(Measured { result, signal: stop.and_then(|stop| stop.signal), written })
-    }
-}
-
-impl Ready {
-    /// Warns of a run that opens more connections than this machine has ports for.
-    fn warn_of_ports(&self, settings: &Settings, load: &Load, notes: &Progress) {
-        let of_session = match settings.options.reuse {
-            Reuse::Forever => return,
-            Reuse::Session => 1.0,
-            // The longest flow, since which one comes is not known.
-            Reuse::None => basis::longest_flow(&self.workload) as f64,
-            Reuse::Requests(low, _) => basis::longest_flow(&self.workload) as f64 / low as f64,
-        };
-        let warning = load
-            .connections_per_second(of_session)
-            .zip(process::ephemeral_ports())
-            .and_then(|(connections, ports)| process::port_warning(connections, ports));
-        if let Some(warning) = warning {
-            notes.say(&warning);
-        }
     }
 }
 

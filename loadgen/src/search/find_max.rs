@@ -165,9 +165,9 @@ impl Search {
     }
 }
 
-/// A rate that people would choose, at most one percent below: a multiple of 1, 2 or 5 times a power of ten.
+/// A rate that people would choose, at most two percent below: a multiple of 1, 2 or 5 times a power of ten.
 fn round_down(rate: f64) -> f64 {
-    let fine = rate * 0.01;
+    let fine = rate * 0.02;
     let mut base = 1.0;
     while base > fine {
         base /= 10.0;
@@ -220,18 +220,18 @@ mod tests {
     }
 
     /// The response time's 99th percentile of a queue with Poisson arrivals and one server with exponential service times,
-    /// simulated for a minute.
+    /// simulated for four minutes.
     fn p99(arrivals: f64, capacity: f64, rng: &mut ChaCha8Rng) -> f64 {
         let mut exponential = |rate: f64| -libm::log(1.0 - rng.random::<f64>()) / rate;
         let (mut now, mut free) = (0.0, 0.0f64);
         let mut times = Vec::new();
-        while now < 60.0 {
+        while now < 240.0 {
             now += exponential(arrivals);
             free = free.max(now) + exponential(capacity);
             times.push(free - now);
         }
-        times.sort_by(f64::total_cmp);
-        times[times.len() * 99 / 100]
+        let at = times.len() * 99 / 100;
+        *times.select_nth_unstable_by(at, f64::total_cmp).1
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         // Response times of M/M/1 are exponential with the rate mu - lambda: p99 = ln(100) / (mu - lambda), so that the highest
         // arrival rate with p99 below a limit is mu - ln(100) / limit.
         let limit = 0.05;
-        for (seed, capacity) in [(1, 400.0), (2, 1000.0), (3, 2500.0), (4, 1000.0), (5, 4000.0)] {
+        for (seed, capacity) in [(1, 400.0), (2, 1000.0), (3, 2500.0), (4, 700.0), (5, 1500.0)] {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let wanted = capacity - 100f64.ln() / limit;
             let (answer, _) = search(Options::default(), |rate| p99(rate, capacity, &mut rng) > limit);
@@ -280,12 +280,12 @@ mod tests {
     fn rates_are_round() {
         for (rate, round) in [
             (300.0, 300.0),
-            (305.9, 304.0),
+            (304.9, 300.0),
             (112.5, 112.0),
             (50.0, 50.0),
             (0.1, 0.1),
-            (1234.0, 1230.0),
-            (3.33, 3.32),
+            (1234.0, 1220.0),
+            (3.33, 3.3),
         ] {
             assert!((round_down(rate) - round).abs() < 1e-9, "{rate}: {}", round_down(rate));
         }

@@ -20,6 +20,9 @@ use find_max::{Ending, Next, Observation, Options, Search};
 
 /// The version of the JSON forms.
 const SCHEMA: u32 = 1;
+/// How often a rate is measured again whose measurement was not valid: the machine may have been busy with something else,
+/// which says nothing of the dealer.
+const REPEATS: usize = 2;
 /// Numbers of users in one sweep.
 const MAX_SWEEP: usize = 100;
 
@@ -102,6 +105,7 @@ pub(crate) async fn find_max(args: &FindMaxArgs) -> Result<(Found, SearchEnding)
     };
     let (mut search, mut rate) = (search, first);
     let mut not_valid = Vec::new();
+    let mut repeats = 0;
     let (answer, signal) = loop {
         let index = found.steps.len();
         let settings = step_settings(args, rate, index)?;
@@ -112,13 +116,18 @@ pub(crate) async fn find_max(args: &FindMaxArgs) -> Result<(Found, SearchEnding)
             break (search.so_far(Ending::OutOfSteps), Some(signal));
         }
         result.answered().map_err(RunError::failed)?;
-        if !result.verdict.valid {
-            not_valid.push(rate);
-        }
         let step = step_of(&result, None);
         crate::progress::tell(&format!("{}: {}", show_rate(rate), text::short(&step)));
         let seen = Observation { rate, failed: step.failed.clone() };
         found.steps.push(step);
+        if !result.verdict.valid && repeats < REPEATS {
+            repeats += 1;
+            continue;
+        }
+        repeats = 0;
+        if !result.verdict.valid {
+            not_valid.push(rate);
+        }
         match search.observe(seen) {
             Next::Measure(next) => rate = next,
             Next::Done(answer) => break (answer, None),
