@@ -180,6 +180,7 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         clock: arguments.stock.clock,
         rate_limit: arguments.rate_limit,
         page_cap: limits.page_cap,
+        ..DealerSpec::default()
     };
     let threads = threads(arguments.threads);
     let options = ServerOptions {

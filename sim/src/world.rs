@@ -15,6 +15,7 @@ use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Lookup, Profile, Spec};
 use crate::protocol::card::{CardFacts, agent_card};
+use crate::share::Share;
 use crate::spread::spread;
 
 /// Dealers of one process at most. Each has VINs of its own, see [`crate::inventory::vin::DEALERS`].
@@ -163,7 +164,7 @@ impl World {
     ///
     /// # Errors
     /// [`WorldError`].
-    pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, WorldError> {
+    pub fn new(mut blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, WorldError> {
         let dealers = blueprint.dealers;
         if !(1..=MOST_DEALERS).contains(&dealers) {
             return Err(WorldError::Dealers(dealers));
@@ -172,6 +173,7 @@ impl World {
             return Err(WorldError::SharedStock);
         }
         let leads_in_all = Arc::<AtomicU64>::default();
+        blueprint.spec.share = Share::among(dealers);
         let blueprint = Arc::new(blueprint);
         let sites = spread(usize::from(dealers), blueprint.threads, |number| {
             Site::new(blueprint.clone(), number as u16, &base_url, issued, leads_in_all.clone())
@@ -261,11 +263,11 @@ impl Site {
         issued: Timestamp,
         leads_in_all: Arc<AtomicU64>,
     ) -> Result<Site, GenerateError> {
-        let seed = blueprint.spec.seed;
+        let DealerSpec { seed, share, .. } = blueprint.spec;
         let FaultSpec { plan, magic, headers } = blueprint.faults.clone();
         let plot = Plot::new(blueprint, number, root, leads_in_all);
         let scene = plot.open(seed, plot.make_stock(seed)?, issued);
-        let faults = FaultDesk::new(plan, magic, headers, 0);
+        let faults = FaultDesk::new(plan, magic, headers, share, 0);
         let clock = Clock::new(plot.blueprint.spec.clock);
         Ok(Site { plot, scene: ArcSwap::from_pointee(scene), clock, turning: Mutex::new(()), faults })
     }

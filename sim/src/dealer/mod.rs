@@ -22,6 +22,7 @@ use jiff::civil::Date;
 use crate::faults::counters::Occurrences;
 use crate::inventory::{GenerateError, Inventory, Profile, Rooftop};
 use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::share::Share;
 use clock::ClockMode;
 use conversation::Conversations;
 use counters::Counters;
@@ -49,6 +50,8 @@ pub struct DealerSpec {
     pub rate_limit: Option<RateLimit>,
     /// Listings on a page at most.
     pub page_cap: u32,
+    /// How much of what is bounded it may keep.
+    pub share: Share,
 }
 
 impl Default for DealerSpec {
@@ -61,6 +64,7 @@ impl Default for DealerSpec {
             clock: ClockMode::Real,
             rate_limit: None,
             page_cap: 100,
+            share: Share::default(),
         }
     }
 }
@@ -102,14 +106,14 @@ impl Dealer {
         day: Date,
         leads_in_all: Arc<AtomicU64>,
     ) -> Dealer {
-        let diary = Diary::new(spec.seed, day, places(&profile));
+        let diary = Diary::new(spec.seed, day, places(&profile), spec.share);
         let lot = Lot::new(inventory, day, spec.seed, profile.dealer_id.clone());
         Dealer {
             information: profile.information().into_bytes(),
-            desk: Mutex::new(Desk { leads: Leads::default(), diary }),
-            conversations: Conversations::default(),
-            buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit))),
-            attempts: Occurrences::default(),
+            desk: Mutex::new(Desk { leads: Leads::new(spec.share), diary }),
+            conversations: Conversations::new(spec.share),
+            buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit, spec.share))),
+            attempts: Occurrences::new(spec.share),
             counters: Counters::default(),
             leads_in_all,
             fault_buckets: Mutex::default(),
@@ -183,7 +187,7 @@ impl Dealer {
             all.clear();
         }
         let limit = RateLimit::new(bucket.interval_ns, bucket.burst, LimitKey::Client);
-        all.entry(bucket).or_insert_with(|| Buckets::new(limit)).take(key, now_ns)
+        all.entry(bucket).or_insert_with(|| Buckets::new(limit, self.spec.share)).take(key, now_ns)
     }
 
     /// Its conversations.

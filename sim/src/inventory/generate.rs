@@ -217,10 +217,10 @@ impl Inventory {
         if profile.rooftops.is_empty() {
             return Err(GenerateError::NoRooftop);
         }
-        let vocabulary = Vocabulary::built_in()?;
+        let vocabulary = Vocabulary::shared()?;
         let mut dictionaries = Dictionaries::new();
         let year = spec.day.year().unsigned_abs();
-        let catalogue = Catalogue::new(&vocabulary, year, newest_model_year(spec.day), &mut dictionaries)?;
+        let catalogue = Catalogue::new(vocabulary, year, newest_model_year(spec.day), &mut dictionaries)?;
         let mut rooftop_codes = Vec::new();
         for rooftop in &profile.rooftops {
             rooftop_codes.push(dictionaries.intern(Column::Rooftop, &rooftop.name)?);
