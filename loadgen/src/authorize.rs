@@ -1,25 +1,33 @@
 //! The token of a run: asked for before anything else, kept valid beside it.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::envelope::Token;
 use crate::oauth::{Authority, OauthError};
+use crate::pacer::Clock;
 use crate::progress::tell;
 use crate::run::RunError;
 use crate::settings::Settings;
 use crate::signals::Signals;
+use crate::units::nanos;
+
+/// Between two attempts at renewing a token.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// A token and who renews it.
 pub(crate) struct Authorized {
     pub(crate) token: Token,
     authority: Authority,
-    renew_after: Duration,
+    clock: Clock,
+    /// When to renew it, on that clock.
+    due: Cell<u64>,
 }
 
 /// Asks for a token, if the user wants one. A signal ends the waiting for it.
 pub(crate) async fn authorize(
-    settings: &mut Settings,
+    settings: &Settings,
     signals: &mut Signals,
 ) -> Result<Option<Authorized>, RunError> {
     let Some(grant) = settings.grant.clone() else { return Ok(None) };
@@ -36,13 +44,23 @@ pub(crate) async fn authorize(
         })?,
         signal = signals.next() => return Err(RunError::Aborted(signal)),
     };
-    Ok(Some(Authorized { token, authority, renew_after }))
+    let clock = Clock::starting_in(Duration::ZERO);
+    Ok(Some(Authorized { token, authority, clock, due: Cell::new(nanos(renew_after)) }))
 }
 
 impl Authorized {
-    /// Renews the token as long as it is waited for.
-    pub(crate) async fn keep_renewed(self) -> Infallible {
-        let Authorized { token, authority, renew_after } = self;
-        authority.keep(&token, renew_after, |text| tell(&format!("dealer-loadgen: {text}"))).await
+    /// Renews the token before it expires, as long as this is waited for; the old one is used until that works.
+    pub(crate) async fn keep_renewed(&self) -> Infallible {
+        loop {
+            self.clock.sleep_until(self.due.get()).await;
+            let wait = match self.authority.renew(&self.token).await {
+                Ok(wait) => wait.max(Duration::from_secs(1)),
+                Err(error) => {
+                    tell(&format!("dealer-loadgen: {error}; asking again in {} s", PAUSE.as_secs()));
+                    PAUSE
+                }
+            };
+            self.due.set(self.clock.now().saturating_add(nanos(wait)));
+        }
     }
 }

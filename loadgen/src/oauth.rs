@@ -1,6 +1,5 @@
 //! A token by OAuth 2 client credentials (RFC 6749, section 4.4): asked for before the run, and again before it expires.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
@@ -17,8 +16,6 @@ const DEFAULT_LIFE: Duration = Duration::from_secs(3600);
 const LONGEST_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A token is renewed after this part of its life, in tenths.
 const RENEWED_AFTER: u32 = 8;
-/// Between two attempts at renewing it.
-const PAUSE: Duration = Duration::from_secs(5);
 /// Largest reply of a token endpoint, in bytes.
 const MAX_REPLY: usize = 64 * 1024;
 /// Longest token.
@@ -123,22 +120,6 @@ impl Authority {
             read(reply.status, reply.body).map_err(|reason| OauthError::Refused { url: url(), reason })?;
         token.set(&granted.token);
         Ok(granted.life * RENEWED_AFTER / 10)
-    }
-
-    /// Renews the token again and again. `say` is told when that fails; the old one is used until it works.
-    pub(crate) async fn keep(&self, token: &Token, first: Duration, say: impl Fn(&str)) -> Infallible {
-        let mut wait = first;
-        loop {
-            let clock = Clock::starting_in(wait);
-            clock.sleep_until(0).await;
-            wait = match self.renew(token).await {
-                Ok(wait) => wait.max(Duration::from_secs(1)),
-                Err(error) => {
-                    say(&format!("{error}; asking again in {} s", PAUSE.as_secs()));
-                    PAUSE
-                }
-            };
-        }
     }
 }
 

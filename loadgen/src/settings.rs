@@ -3,13 +3,17 @@
 mod connections;
 mod load;
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use dealer_sim::protocol::Contract;
 
 use crate::cli::{LoadArgs, RunArgs};
+use crate::conditions;
 use crate::endpoint::Consent;
+use crate::metrics;
 use crate::oauth::Grant;
 use crate::outcome::Validate;
 use crate::threshold::Threshold;
@@ -19,7 +23,7 @@ use crate::units;
 pub(crate) use load::{Asked, StartAt};
 
 /// What a run is asked to do.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) scenarios: Vec<PathBuf>,
     pub(crate) sets: Vec<(String, String)>,
@@ -34,6 +38,12 @@ pub(crate) struct Settings {
     pub(crate) grant: Option<Grant>,
     pub(crate) validate: Validate,
     pub(crate) thresholds: Vec<Threshold>,
+    /// Whether a threshold that does not hold ends the run.
+    pub(crate) aborts: bool,
+    /// Where the run's counters are shown while it goes on.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// What must be equal for two results to be comparable.
+    pub(crate) conditions: BTreeMap<String, String>,
     pub(crate) grace: Duration,
     pub(crate) out: Option<PathBuf>,
     pub(crate) is_json: bool,
@@ -186,6 +196,9 @@ impl Settings {
         }
         let threads = args.load.threads.as_deref().map(|text| reader.threads(text));
         let grace = reader.duration("grace", &args.grace);
+        let form = "an address and port such as 127.0.0.1:9464, or a port";
+        let metrics = args.metrics.as_deref();
+        let metrics = metrics.and_then(|text| reader.value("metrics", text, form, metrics::address));
         let is_json = reader
             .value("format", &args.format, "text or json", |text| match text {
                 "text" => Some(false),
@@ -215,6 +228,9 @@ impl Settings {
             grant,
             validate,
             thresholds,
+            aborts: args.abort_on_fail,
+            metrics,
+            conditions: conditions::of(args),
             grace,
             out: args.out.clone(),
             is_json,

@@ -27,7 +27,7 @@ const MAX_SHARDS: u32 = 10_000;
 const MAX_AHEAD: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The load that was asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) load: Load,
     /// In the words of its flags.

@@ -143,7 +143,7 @@ pub(super) fn serve_dealer(
                     // No path is known yet: the first dealer's rules speak for the listener.
                     let site = shared.world.first();
                     let (scene, desk) = (site.scene(), &site.faults);
-                    let (peer, number, now) = (accepted.peer, accepted.number, shared.clocks.now());
+                    let (peer, number, now) = (accepted.peer, accepted.number, site.now(shared.clocks.now()));
                     accept_script(&scene.dealer, desk, peer, number, now)
                 };
                 if let Some(script) = script

@@ -210,7 +210,8 @@ impl Front {
         let card = door.card(&scene);
         let call = self.to_dispatch(door.site, headers, b"", 0, *peer);
         let mut body = card.body.clone();
-        let carried = dispatch::touch_card(&scene.dealer, &call, uri.path(), shared.clocks.now(), &mut body);
+        let now = door.site.now(shared.clocks.now());
+        let carried = dispatch::touch_card(&scene.dealer, &call, uri.path(), now, &mut body);
         match carried {
             None => serve_card(card, headers),
             // A card that a fault has touched is sent whole: a cache must not hide it.
@@ -265,7 +266,7 @@ impl Front {
         };
         nonce.set(nonce.get().wrapping_add(1));
         let nonce = mix(nonce.get());
-        let now = shared.clocks.now();
+        let now = site.now(shared.clocks.now());
         let scene = site.scene();
         let call = self.to_dispatch(site, head, &body, nonce, *peer);
         let mut out = Vec::with_capacity(USUAL_REPLY);
@@ -378,6 +379,16 @@ fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
     jiff::fmt::rfc2822::parse(since).is_ok_and(|since| issued.as_second() <= since.timestamp().as_second())
 }
 
+fn admin_request<'a>(head: &'a hyper::http::request::Parts, body: &'a [u8]) -> AdminRequest<'a> {
+    AdminRequest {
+        method: head.method.as_str(),
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        if_match: head.headers.get(header::IF_MATCH).and_then(|tags| tags.to_str().ok()),
+        body,
+    }
+}
+
 /// The admin listener.
 #[derive(Clone)]
 pub(super) struct Admin {
@@ -392,15 +403,17 @@ impl Admin {
             Ok(body) => body,
             Err(error) => return error.reply(MAX_ADMIN_BODY),
         };
-        let request = AdminRequest {
-            method: head.method.as_str(),
-            path: head.uri.path(),
-            query: head.uri.query().unwrap_or_default(),
-            if_match: head.headers.get(header::IF_MATCH).and_then(|tags| tags.to_str().ok()),
-            body: &body,
-        };
+        let request = admin_request(&head, &body);
         let ready = shared.ready.load(Ordering::Relaxed);
-        let answer = admin::handle(&shared.world, request, ready, shared.clocks.now());
+        let now = shared.clocks.now();
+        let answer = if admin::is_long(&request) {
+            // What takes long for a large stock must not keep a health check waiting.
+            let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
+            let work = move || admin::handle(&shared.world, admin_request(&head, &body), ready, now);
+            tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| admin::failed(&error.to_string()))
+        } else {
+            admin::handle(&shared.world, request, ready, now)
+        };
         let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
         let headers = reply.headers_mut();
