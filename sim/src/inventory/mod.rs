@@ -93,6 +93,7 @@ impl Inventory {
     fn finish(mut store: Store, mut dictionaries: Dictionaries, spec: Option<Spec>) -> Inventory {
         dictionaries.seal();
         rank_stock(&mut store);
+        store.note_usual_day();
         let keys = Keys::of(&store);
         let patterns = Patterns::of(&store);
         Inventory { store, dictionaries: Arc::new(dictionaries), keys, patterns, gone: 0, spec }

@@ -21,28 +21,54 @@ pub(crate) fn take_off(listing: &mut Vec<u8>, seconds: u32) {
     }
 }
 
-/// Appends `"YYYY-MM-DDThh:mm:ssZ"` for seconds since 1970.
+/// A day and how a value of it begins. Nearly all listings of a stock were touched on one day, so it is written once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Day {
+    number: u32,
+    text: [u8; LENGTH],
+}
+
+impl Day {
+    /// The day of an instant, in seconds since 1970.
+    pub(crate) fn of(seconds: u32) -> Day {
+        let number = seconds / 86_400;
+        let (year, month, day) = date(number);
+        let mut text = *b"\"0000-00-00T00:00:00Z\"";
+        for (at, value) in [(1, year / 100), (3, year % 100), (6, month), (9, day)] {
+            two(&mut text, at, value);
+        }
+        Day { number, text }
+    }
+
+    /// The value for an instant of this day, with its quotes.
+    #[inline]
+    fn at(&self, seconds: u32) -> [u8; LENGTH] {
+        let of_day = seconds - self.number * 86_400;
+        let mut text = self.text;
+        two(&mut text, 12, of_day / 3600);
+        two(&mut text, 15, of_day / 60 % 60);
+        two(&mut text, 18, of_day % 60);
+        text
+    }
+}
+
+/// Writes a number of two digits.
 #[inline]
-pub(crate) fn write(out: &mut Vec<u8>, seconds: u32) {
-    out.extend_from_slice(&text(seconds));
+fn two(text: &mut [u8; LENGTH], at: usize, number: u32) {
+    text[at] = b'0' + (number / 10) as u8;
+    text[at + 1] = b'0' + (number % 10) as u8;
+}
+
+/// Appends `"YYYY-MM-DDThh:mm:ssZ"` for seconds since 1970, which are likely to be of the day `usual`.
+#[inline]
+pub(crate) fn write(out: &mut Vec<u8>, seconds: u32, usual: &Day) {
+    let text = if seconds / 86_400 == usual.number { usual.at(seconds) } else { text(seconds) };
+    out.extend_from_slice(&text);
 }
 
 /// The value for seconds since 1970, with its quotes.
 pub(crate) fn text(seconds: u32) -> [u8; LENGTH] {
-    let (year, month, day) = date(seconds / 86_400);
-    let mut out = *b"\"0000-00-00T00:00:00Z\"";
-    let mut two = |at: usize, number: u32| {
-        out[at] = b'0' + (number / 10) as u8;
-        out[at + 1] = b'0' + (number % 10) as u8;
-    };
-    two(1, year / 100);
-    two(3, year % 100);
-    two(6, month);
-    two(9, day);
-    two(12, seconds / 3600 % 24);
-    two(15, seconds / 60 % 60);
-    two(18, seconds % 60);
-    out
+    Day::of(seconds).at(seconds)
 }
 
 /// Year, month and day of a day since 1970, for days that seconds of 32 bits reach (until 2106). Years are counted from
@@ -71,6 +97,9 @@ mod tests {
             let seconds = day * 86_400 + day % 86_400;
             let expected = format!("\"{}\"", Timestamp::from_second(i64::from(seconds)).unwrap());
             assert_eq!(std::str::from_utf8(&text(seconds)), Ok(expected.as_str()));
+            let mut out = Vec::new();
+            write(&mut out, seconds, &Day::of(86_400 * 20_000));
+            assert_eq!(out, expected.as_bytes());
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::columns::{COLUMNS, Cells, Column, NUMBERS, Number};
+use super::columns::{COLUMNS, Cells, Column, MISSING, NUMBERS, Number};
 use super::stamp;
 
 /// Rows per group: its widest column (32 KiB) and a mask fit the first-level caches together.
@@ -264,6 +264,8 @@ impl Group {
 pub(crate) struct Store {
     groups: Vec<Arc<Group>>,
     builds: Arc<Texts>,
+    /// The day on which most listings were touched last.
+    usual_day: stamp::Day,
 }
 
 /// A vehicle as it is put into a store.
@@ -281,7 +283,15 @@ impl Store {
     /// A store with no build but [`NO_BUILD`], over groups that are all full but the last.
     pub(crate) fn new(groups: Vec<Group>) -> Store {
         let builds = Texts { bytes: Vec::new(), places: vec![Place::default()] };
-        Store { groups: groups.into_iter().map(Arc::new).collect(), builds: Arc::new(builds) }
+        let groups = groups.into_iter().map(Arc::new).collect();
+        Store { groups, builds: Arc::new(builds), usual_day: stamp::Day::of(0) }
+    }
+
+    /// Takes note of the day on which most listings were touched last: that of the latest of the first ones.
+    pub(crate) fn note_usual_day(&mut self) {
+        let first = self.groups.first().map_or(&[][..], |group| group.numbers(Number::UpdatedAt));
+        let latest = first.iter().copied().filter(|&seconds| seconds != MISSING).max();
+        self.usual_day = stamp::Day::of(latest.unwrap_or(0));
     }
 
     /// Adds a build, to be named by the number that is returned.
@@ -410,7 +420,7 @@ impl Store {
         let (group, index) = self.at(row);
         let build = self.build(group.builds[index]);
         out.push(b'{');
-        write_listing(out, build.0, group, index);
+        write_listing(out, build.0, group, index, &self.usual_day);
         out.push(b'}');
     }
 
@@ -419,7 +429,7 @@ impl Store {
         let (group, index) = self.at(row);
         let build = self.build(group.builds[index]);
         out.push(b'{');
-        write_listing(out, build.0, group, index);
+        write_listing(out, build.0, group, index, &self.usual_day);
         for part in [build.1, group.arena.detail(index)].into_iter().filter(|part| !part.is_empty()) {
             if !out.ends_with(b"{") {
                 out.push(b',');
@@ -438,7 +448,7 @@ impl Store {
 }
 
 /// Appends the members of a listing, after the object's opening brace.
-fn write_listing(out: &mut Vec<u8>, build: &[u8], group: &Group, index: usize) {
+fn write_listing(out: &mut Vec<u8>, build: &[u8], group: &Group, index: usize, usual: &stamp::Day) {
     let own = group.arena.listing(index);
     out.extend_from_slice(build);
     if !build.is_empty() && !own.is_empty() {
@@ -446,7 +456,7 @@ fn write_listing(out: &mut Vec<u8>, build: &[u8], group: &Group, index: usize) {
     }
     out.extend_from_slice(own);
     if stamp::is_due(own) {
-        stamp::write(out, group.numbers(Number::UpdatedAt)[index]);
+        stamp::write(out, group.numbers(Number::UpdatedAt)[index], usual);
     }
 }
 
