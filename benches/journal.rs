@@ -24,7 +24,7 @@ fn exchange<'a>(request: &'a [u8], reply: &'a [u8], faults: &'a [FaultMark<'a>])
         method: "SendMessage",
         conversation: "ctx_01HZ9F4M7C0X3K5RN8B3WJTW2P",
         message_id: "0f6c9d0e-6f0b-4a55-9a53-6f5c3f0b9b11",
-        key: 0x0123_4567_89ab_cdef,
+        key: Some(0x0123_4567_89ab_cdef),
         attempt: 1,
         request: Body::whole(request),
         outcome: Outcome::Ok,
