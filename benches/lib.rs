@@ -53,7 +53,7 @@ impl Bench {
         self.nonce += 1;
         self.out.clear();
         let peer = std::net::Ipv4Addr::LOCALHOST.into();
-        let faults = Some(&self.dealer.world().faults);
+        let faults = Some(&self.dealer.world().first().faults);
         let request = Request { peer, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
         let now = Now { business: MID_2026, traffic_ns: 0 };
         self.dealer.dispatch(&mut self.scratch, &request, now, &mut self.out);
@@ -62,7 +62,7 @@ impl Bench {
 
     /// The VIN of a listed vehicle with a price.
     pub fn vin(&self) -> String {
-        self.dealer.world().scene().dealer.inventory().fixtures().available_vin.unwrap_or_default()
+        self.dealer.world().first().scene().dealer.inventory().fixtures().available_vin.unwrap_or_default()
     }
 }
 

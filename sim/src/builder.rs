@@ -12,6 +12,7 @@ use crate::dealer::limiter::RateLimit;
 use crate::dispatch::{Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
+use crate::journal::{self, Journal};
 use crate::protocol::{Contract, HeaderMode, Skill};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
@@ -44,6 +45,7 @@ pub struct DealerBuilder {
     threads: usize,
     limits: Limits,
     faults: FaultSpec,
+    journal: journal::Limits,
 }
 
 impl Dealer {
@@ -57,6 +59,7 @@ impl Dealer {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             limits: Limits::default(),
             faults: FaultSpec::default(),
+            journal: journal::Limits::default(),
         }
     }
 
@@ -68,16 +71,16 @@ impl Dealer {
         now: Now,
         out: &mut Vec<u8>,
     ) -> Reply {
-        dispatch(&self.world.scene().dealer, scratch, request, now, out)
+        dispatch(&self.world.first().scene().dealer, scratch, request, now, out)
     }
 
     /// Answers one body that came without header fields, at the start of 2026; the short form of [`Dealer::dispatch`].
     pub fn dispatch_body(&self, body: &[u8]) -> Vec<u8> {
-        let business = self.world.scene().dealer.spec().clock.business(START_OF_2026);
+        let business = self.world.first().scene().dealer.spec().clock.business(START_OF_2026);
         let mut out = Vec::new();
         let head = HeaderMap::new();
         let peer = Ipv4Addr::LOCALHOST.into();
-        let faults = Some(&self.world.faults);
+        let faults = Some(&self.world.first().faults);
         let request = Request { peer, head: &head, body, nonce: 0, faults, in_flight: 1 };
         self.dispatch(&mut Scratch::default(), &request, Now { business, traffic_ns: 0 }, &mut out);
         out
@@ -177,6 +180,13 @@ impl DealerBuilder {
         self
     }
 
+    /// What the journal of a server keeps; [`journal::Limits::OFF`] switches it off.
+    #[must_use]
+    pub fn journal(mut self, journal: journal::Limits) -> Self {
+        self.journal = journal;
+        self
+    }
+
     fn blueprint(self) -> Result<(Blueprint, jiff::Timestamp), BuildError> {
         let mut spec = self.spec;
         spec.headers = self.headers.unwrap_or(spec.contract.default_headers);
@@ -214,6 +224,7 @@ impl DealerBuilder {
             public_url: None,
             threads: self.threads,
             limits: self.limits.clone(),
+            journal: self.journal,
         };
         self.serve(options)
     }
@@ -267,6 +278,26 @@ impl RunningDealer {
     /// The admin endpoint's base URL.
     pub fn admin_url(&self) -> Option<String> {
         self.server.admin_url()
+    }
+
+    /// What was asked, answered and delivered. A client that has its whole answer finds its entry here.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use dealer_sim::Dealer;
+    /// use dealer_sim::journal::{Filter, Finding, Query};
+    /// let dealer = Dealer::builder().vehicles(40).start().await?;
+    /// // ... let the agent shop at dealer.url() ...
+    /// let no_lead = Query::parse(br#"{"match": {"skill": "lead.submit"}, "count": 0}"#)?;
+    /// let verdict = dealer.journal().verify(&no_lead);
+    /// assert_eq!(verdict.verdict, Finding::Pass, "{}", verdict.reason);
+    /// assert!(dealer.journal().query(&Filter::default()).entries.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn journal(&self) -> &Journal {
+        &self.server.world().journal
     }
 
     /// What is served.

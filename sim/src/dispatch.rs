@@ -33,7 +33,6 @@ use crate::protocol::error::{
     write_protocol_error,
 };
 use crate::protocol::json::{Doc, Kind, Value};
-use crate::protocol::validate::Faults;
 use crate::protocol::{Skill, headers};
 use crate::stable::stable_hash;
 
@@ -138,7 +137,7 @@ struct Run<'r> {
     /// How long a caller over a fault's limit is to wait, when that is said by HTTP 429.
     limited_for: Option<u64>,
     /// The stable key of the call under way and which occurrence it is, from 0, once that was worked out.
-    counted: Option<(u64, u32)>,
+    counted: Option<(u64, u64)>,
     /// Where calls are noted, if they are.
     notes: Option<&'r mut Notes>,
 }
@@ -267,7 +266,7 @@ impl Run<'_> {
         }
         let from = out.len();
         if let Some(fault) = fault.as_deref().filter(|fault| self.refuses_context(message, fault)) {
-            let outcome = self.refuse(out, envelope.id, &unknown_context());
+            let outcome = self.refuse(out, envelope.id, &ProtocolError::unknown_context());
             self.carry(fault, *skill, from, out);
             return outcome;
         }
@@ -345,7 +344,7 @@ impl Run<'_> {
 
     /// How often this request was seen before, with its stable key: `X-Sim-Key` if sent, else dealer, skill and payload
     /// without what changes when it is sent again.
-    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u32) {
+    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u64) {
         let key = match self.request.head.get(SIM_KEY) {
             Some(key) => call::named_key(key.as_bytes()),
             None => call::stable_key(self.dealer.id(), skill, payload, self.canonical),
@@ -363,7 +362,7 @@ impl Run<'_> {
             return Ids::new(spec.seed, self.request.nonce, index);
         }
         let (key, attempt) = self.stable_key(skill, payload);
-        Ids::new(spec.seed, key, u64::from(attempt))
+        Ids::new(spec.seed, key, attempt)
     }
 
     /// The same, and what faults touch the call. Where none can, none is looked for.
@@ -393,16 +392,16 @@ impl Run<'_> {
             binding: "a2a",
             conversation: message.context_id,
             client: &client,
-            vin: vin_of(message.payload),
+            vin: call::vin_of(message.payload),
             key,
-            attempt: u64::from(attempt),
+            attempt,
             request_effect: asked,
             magic: None,
             accepting: false,
         };
         let decision = desk.decide(spec.seed, facts, magic.as_ref(), self.now.traffic_ns);
         let ids = match spec.clock.is_frozen() {
-            true => Ids::new(spec.seed, key, u64::from(attempt)),
+            true => Ids::new(spec.seed, key, attempt),
             false => Ids::new(spec.seed, self.request.nonce, index),
         };
         (ids, (!decision.is_empty()).then(|| Box::new(decision)))
@@ -519,7 +518,7 @@ pub fn touch_card(
         client: &client,
         vin: None,
         key,
-        attempt: u64::from(dealer.attempts().next(key)),
+        attempt: dealer.attempts().next(key),
         request_effect: asked,
         magic: None,
         accepting: false,
@@ -594,19 +593,4 @@ pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mu
     let created_at = to_rfc3339(now.business);
     let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
     write_aap_error(out, id, &error, dealer.spec().contract, occurrence);
-}
-
-/// The vehicle that a payload asks for.
-fn vin_of(payload: Value<'_>) -> Option<&str> {
-    let objects = [Some(payload), payload.get("filters"), payload.get("vehicle_of_interest")];
-    objects.into_iter().flatten().find_map(|object| object.get("vin")?.as_str())
-}
-
-/// A conversation that the dealer does not know, or no longer. A contextId that is not accepted is refused, never replaced
-/// (A2A 1.0, section 3.4.1).
-fn unknown_context() -> ProtocolError {
-    let mut faults = Faults::default();
-    let text = "names no conversation of this dealer; begin another without it";
-    faults.push("/params/message/contextId".to_owned(), "contextId", text.to_owned());
-    ProtocolError::invalid_params(faults)
 }

@@ -26,6 +26,7 @@ pub mod protocol;
 pub mod run;
 pub mod server;
 pub mod stable;
+pub mod timer;
 pub mod world;
 
 pub use builder::{BuildError, Dealer, DealerBuilder, RunningDealer};

@@ -19,6 +19,7 @@ use crate::cli::{
 use crate::dealer::DealerSpec;
 use crate::faults::{Plan, catalogue, explain, registry};
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
+use crate::journal;
 use crate::protocol::HeaderMode;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
@@ -173,6 +174,14 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         public_url: arguments.public_url.clone(),
         threads,
         limits,
+        journal: match arguments.journal {
+            0 => journal::Limits::OFF,
+            entries => journal::Limits {
+                entries,
+                bytes: usize::try_from(arguments.journal_bytes).unwrap_or(usize::MAX),
+                ..journal::Limits::default()
+            },
+        },
     };
     let mut blueprint = blueprint(&arguments.stock, spec, threads)?;
     blueprint.faults = FaultSpec {
@@ -224,7 +233,7 @@ fn card(arguments: ServeArgs) -> Result<(), Failed> {
     let issued = business_time(blueprint.spec.clock);
     let world = World::new(blueprint, base_url, issued).map_err(Failed::input)?;
     let card: serde_json::Value =
-        serde_json::from_slice(&world.scene().card.body).map_err(Failed::running)?;
+        serde_json::from_slice(&world.first().scene().card.body).map_err(Failed::running)?;
     let text = serde_json::to_string_pretty(&card).map_err(Failed::running)?;
     until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
@@ -315,7 +324,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
         listen: server.address(),
         contract: contract.name,
         seed,
-        vehicles: server.world().scene().dealer.inventory().len(),
+        vehicles: server.world().first().scene().dealer.inventory().len(),
         dealers: 1,
         version: env!("CARGO_PKG_VERSION"),
     })?;

@@ -1,5 +1,7 @@
-//! What a process serves: the dealer in force, its published card, and how to make them anew on a reset.
+//! What a process serves: its dealers, each at a site of its own with the dealer in force, the card and the rules of
+//! faults, and how to make them anew on a reset.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +14,7 @@ use crate::dealer::clock::Now;
 use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Profile, Spec};
+use crate::journal::{self, Journal};
 use crate::protocol::card::{CardFacts, agent_card};
 
 /// Where the stock comes from.
@@ -101,30 +104,81 @@ pub struct Scene {
 /// All that a process serves.
 #[derive(Debug)]
 pub struct World {
-    blueprint: Blueprint,
-    base_url: String,
-    scene: ArcSwap<Scene>,
+    /// At least one.
+    sites: Vec<Site>,
+    /// The places of `sites`, by the dealer's id.
+    by_id: HashMap<String, usize>,
     /// Counters of the listener; a reset leaves them.
     pub traffic: Traffic,
-    /// What may go wrong.
-    pub faults: FaultDesk,
-    /// Leads received since the start, whichever dealer was in force.
+    /// What was asked, answered and delivered, of all dealers. Off until a server feeds it.
+    pub journal: Arc<Journal>,
+    /// Leads received since the start, by all dealers, whichever was in force.
     leads_in_all: Arc<AtomicU64>,
 }
 
 impl World {
-    /// Makes the first dealer. `issued` is the business time at the start.
+    /// Makes the dealers. `issued` is the business time at the start.
     ///
     /// # Errors
     /// When the stock cannot be generated.
     pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, GenerateError> {
+        let leads_in_all = Arc::<AtomicU64>::default();
+        let sites = vec![Site::new(blueprint, base_url, issued, leads_in_all.clone())?];
+        let by_id = sites.iter().enumerate().map(|(place, site)| (site.id().to_owned(), place)).collect();
+        let journal = Journal::new(journal::Limits::OFF, 1);
+        Ok(World { sites, by_id, traffic: Traffic::default(), journal, leads_in_all })
+    }
+
+    /// The first dealer's site, which answers at the root.
+    pub fn first(&self) -> &Site {
+        &self.sites[0]
+    }
+
+    /// All sites.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The site of a dealer.
+    pub fn site(&self, dealer_id: &str) -> Option<&Site> {
+        self.by_id.get(dealer_id).map(|&place| &self.sites[place])
+    }
+
+    /// Leads received since the process started.
+    pub fn leads_in_all(&self) -> u64 {
+        self.leads_in_all.load(Ordering::Relaxed)
+    }
+}
+
+/// One dealer's place: all that is its own.
+#[derive(Debug)]
+pub struct Site {
+    blueprint: Blueprint,
+    base_url: String,
+    scene: ArcSwap<Scene>,
+    /// What may go wrong.
+    pub faults: FaultDesk,
+    leads_in_all: Arc<AtomicU64>,
+}
+
+impl Site {
+    fn new(
+        blueprint: Blueprint,
+        base_url: String,
+        issued: Timestamp,
+        leads_in_all: Arc<AtomicU64>,
+    ) -> Result<Site, GenerateError> {
         let stock = blueprint.make_stock()?;
         let FaultSpec { plan, magic, headers } = blueprint.faults.clone();
         let faults = FaultDesk::new(plan, magic, headers, 0);
-        let leads_in_all = Arc::<AtomicU64>::default();
         let scene = set_scene(&blueprint, &base_url, stock, issued, leads_in_all.clone());
         let scene = ArcSwap::from_pointee(scene);
-        Ok(World { blueprint, base_url, scene, traffic: Traffic::default(), faults, leads_in_all })
+        Ok(Site { blueprint, base_url, scene, faults, leads_in_all })
+    }
+
+    /// The dealer's id.
+    pub fn id(&self) -> &str {
+        &self.blueprint.profile.dealer_id
     }
 
     /// The dealer in force and its card.
@@ -154,11 +208,6 @@ impl World {
         self.faults.engine.reset(now.traffic_ns);
         self.scene.store(Arc::new(scene));
         Ok(blueprint.spec.seed)
-    }
-
-    /// Leads received since the process started.
-    pub fn leads_in_all(&self) -> u64 {
-        self.leads_in_all.load(Ordering::Relaxed)
     }
 }
 

@@ -25,7 +25,7 @@ fn ask(dealer: &Dealer, headers: &[(&str, &str)], body: &str) -> (Value, bool) {
     }
     let mut out = Vec::new();
     let peer = std::net::Ipv4Addr::LOCALHOST.into();
-    let faults = Some(&dealer.world().faults);
+    let faults = Some(&dealer.world().first().faults);
     let request = Request { peer, head: &head, body: body.as_bytes(), nonce: 1, faults, in_flight: 1 };
     let now = Now { business: "2026-01-05T12:00:00Z".parse().unwrap(), traffic_ns: 0 };
     let said = dealer.dispatch(&mut Scratch::default(), &request, now, &mut out);
@@ -135,7 +135,7 @@ fn a_conversation_keeps_its_name() {
         body["params"]["message"]["contextId"] = json!(name);
         assert_eq!(context(ask(&dealer, &[], &body.to_string()).0), name);
     }
-    assert_eq!(dealer.world().scene().dealer.conversations().get(&made).unwrap().calls, 2);
+    assert_eq!(dealer.world().first().scene().dealer.conversations().get(&made).unwrap().calls, 2);
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod samples;
 
 use std::collections::BTreeSet;
 
-use dealer_sim::faults::effect::{Arg, DelayFacts, Lawfulness, ParamKind};
+use dealer_sim::faults::effect::{Arg, Class, DelayFacts, Lawfulness, ParamKind};
 use dealer_sim::faults::registry::find;
 use dealer_sim::faults::{Apply, Draw, EffectInfo, Slot, registry};
 use samples::{args, context, literal};
@@ -141,6 +141,12 @@ fn slots_follow_from_the_way_of_applying() {
         ("card_slow", Slot::Delay),
     ] {
         assert_eq!(find(name).unwrap().apply.slot(), slot, "{name}");
+    }
+    for effect in registry() {
+        let by_ordinal = matches!(effect.apply, Apply::Accept(_));
+        let by_load =
+            ["token_bucket", "latency_per_load", "degrade", "warm_up", "stall"].contains(&effect.name);
+        assert_eq!(effect.class == Class::Arrival, by_ordinal || by_load, "{}", effect.name);
     }
     assert_eq!(find("vehicle_unavailable").unwrap().lawfulness, Lawfulness::Lawful);
     assert_eq!(find("duplicate_members").unwrap().lawfulness, Lawfulness::Breach);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use dealer_sim::document::Pos;
 use dealer_sim::faults::call::{Action, parse_action, parse_effects};
-use dealer_sim::faults::when::Class;
+use dealer_sim::faults::effect::Class;
 use dealer_sim::faults::{Plan, Repro, explain};
 use effects::registry;
 use proptest::prelude::*;

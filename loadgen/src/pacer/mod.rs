@@ -8,21 +8,16 @@
     reason = "the pacer is the part of the rim that reads the clock and waits"
 )]
 
-mod timer;
-
-use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use dealer_sim::timer::{Until, Waits};
 use jiff::{SignedDuration, Timestamp};
-
-use timer::Timer;
 
 /// Nanoseconds since the start of the run.
 pub(crate) type Nanos = u64;
@@ -78,120 +73,31 @@ impl Clock {
 #[derive(Debug)]
 pub(crate) struct Pacer {
     clock: Clock,
-    timer: Timer,
-    state: RefCell<State>,
+    waits: Rc<Waits>,
     stopped: Cell<bool>,
-}
-
-#[derive(Debug)]
-struct State {
-    waiting: BinaryHeap<Reverse<Entry>>,
-    next_sequence: u64,
-    /// What the timer is set to.
-    armed: Option<Instant>,
-    /// No wake-up before this.
-    not_before: Instant,
-}
-
-/// One wait, ordered by its time and, within it, by who came first.
-#[derive(Debug)]
-struct Entry {
-    at: Nanos,
-    sequence: u64,
-    waiter: Rc<Waiter>,
-}
-
-#[derive(Debug, Default)]
-struct Waiter {
-    released: Cell<bool>,
-    waker: RefCell<Option<Waker>>,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        (self.at, self.sequence) == (other.at, other.sequence)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
 }
 
 impl Pacer {
     /// A pacer on the current tokio runtime.
     pub(crate) fn new(clock: Clock) -> io::Result<Pacer> {
-        Ok(Pacer {
-            clock,
-            timer: Timer::new()?,
-            state: RefCell::new(State {
-                waiting: BinaryHeap::new(),
-                next_sequence: 0,
-                armed: None,
-                not_before: clock.origin,
-            }),
-            stopped: Cell::new(false),
-        })
+        Ok(Pacer { clock, waits: Rc::new(Waits::new(SLOT)?), stopped: Cell::new(false) })
     }
 
     /// Waits for the intended time and gives the time of the release; `None` when the run was stopped. What is late is
     /// released at once.
     pub(crate) fn release_at(&self, intended: Nanos) -> Release<'_> {
-        Release { pacer: self, at: intended, waiter: None }
+        Release { pacer: self, until: self.waits.until(self.clock.instant(intended)) }
     }
 
     /// Ends every wait, now and later: nothing more is released.
     pub(crate) fn stop(&self) {
         self.stopped.set(true);
-        let waiting = std::mem::take(&mut self.state.borrow_mut().waiting);
-        for Reverse(entry) in waiting {
-            entry.waiter.wake();
-        }
+        self.waits.release_all();
     }
 
     /// Does the releasing; runs beside what waits, until it is dropped.
     pub(crate) async fn run(&self) {
-        loop {
-            self.timer.expired().await;
-            let now = Instant::now();
-            let mut state = self.state.borrow_mut();
-            state.armed = None;
-            state.not_before = now + SLOT;
-            while state.waiting.peek().is_some_and(|Reverse(entry)| self.clock.instant(entry.at) <= now) {
-                if let Some(Reverse(entry)) = state.waiting.pop() {
-                    entry.waiter.wake();
-                }
-            }
-            self.arm(&mut state);
-        }
-    }
-
-    /// Sets the timer for the earliest wait, if it is not set to something earlier.
-    fn arm(&self, state: &mut State) {
-        let Some(Reverse(earliest)) = state.waiting.peek() else { return };
-        let deadline = self.clock.instant(earliest.at).max(state.not_before);
-        if state.armed.is_none_or(|armed| deadline < armed) {
-            state.armed = Some(deadline);
-            self.timer.arm(deadline, Instant::now());
-        }
-    }
-}
-
-impl Waiter {
-    fn wake(&self) {
-        self.released.set(true);
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
+        self.waits.run().await;
     }
 }
 
@@ -199,8 +105,7 @@ impl Waiter {
 #[derive(Debug)]
 pub(crate) struct Release<'a> {
     pacer: &'a Pacer,
-    at: Nanos,
-    waiter: Option<Rc<Waiter>>,
+    until: Until,
 }
 
 impl Future for Release<'_> {
@@ -211,34 +116,14 @@ impl Future for Release<'_> {
         if this.pacer.stopped.get() {
             return Poll::Ready(None);
         }
-        if let Some(waiter) = &this.waiter {
-            if waiter.released.get() {
-                return Poll::Ready(Some(this.pacer.clock.now()));
-            }
-            *waiter.waker.borrow_mut() = Some(context.waker().clone());
-            return Poll::Pending;
-        }
-        let due = this.pacer.clock.instant(this.at);
-        let now = Instant::now();
-        if due <= now {
-            return Poll::Ready(Some(
-                now.saturating_duration_since(this.pacer.clock.origin).as_nanos() as Nanos
-            ));
-        }
-        let waiter = Rc::new(Waiter::default());
-        *waiter.waker.borrow_mut() = Some(context.waker().clone());
-        let mut state = this.pacer.state.borrow_mut();
-        let sequence = state.next_sequence;
-        state.next_sequence += 1;
-        state.waiting.push(Reverse(Entry { at: this.at, sequence, waiter: Rc::clone(&waiter) }));
-        this.pacer.arm(&mut state);
-        this.waiter = Some(waiter);
-        Poll::Pending
+        Pin::new(&mut this.until).poll(context).map(|()| Some(this.pacer.clock.now()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     fn on_local_runtime<T>(future: impl Future<Output = T>) -> T {

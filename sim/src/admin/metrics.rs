@@ -12,7 +12,8 @@ fn family(out: &mut String, name: &str, kind: &str, help: &str) {
 
 /// Everything that is counted. Label values are ids and codes of ours, so none needs escaping.
 pub(super) fn write(world: &World) -> String {
-    let scene = world.scene();
+    let site = world.first();
+    let scene = site.scene();
     let dealer = &scene.dealer;
     let mut out = String::new();
 
@@ -22,7 +23,7 @@ pub(super) fn write(world: &World) -> String {
     }
 
     family(&mut out, "dealer_sim_faults", "counter", "Faults that happened, by rule.");
-    for (rule, count) in world.faults.engine.fired() {
+    for (rule, count) in site.faults.engine.fired() {
         _ = writeln!(out, "dealer_sim_faults_total{{rule=\"{rule}\"}} {count}");
     }
 
@@ -47,6 +48,7 @@ pub(super) fn write(world: &World) -> String {
         let desk = dealer.desk();
         (desk.leads.received, desk.leads.dropped, desk.leads.forgotten, desk.diary.forgotten)
     };
+    let journal = world.journal.totals();
     let limited = dealer.buckets().map_or(0, |buckets| buckets.forgotten);
     let totals = [
         ("dealer_sim_leads", "Leads received since the start or the last reset.", received),
@@ -59,6 +61,12 @@ pub(super) fn write(world: &World) -> String {
         ("dealer_sim_bookings_dropped", "Bookings forgotten to keep the diary bounded.", booked_dropped),
         ("dealer_sim_conversations_dropped", "Conversations forgotten.", dealer.conversations().dropped()),
         ("dealer_sim_buckets_dropped", "Rate-limit buckets forgotten.", limited),
+        (
+            "dealer_sim_journal_recorded",
+            "Entries of the journal since it was last cleared.",
+            journal.recorded,
+        ),
+        ("dealer_sim_journal_dropped", "Those that no longer fit.", journal.dropped),
         ("dealer_sim_keys_dropped", "Stable keys forgotten.", dealer.attempts().forgotten()),
     ];
     for (name, help, count) in totals {
@@ -72,6 +80,8 @@ pub(super) fn write(world: &World) -> String {
             "Requests being answered now.",
             traffic.in_flight.load(Ordering::Relaxed),
         ),
+        ("dealer_sim_journal_entries", "Entries that can be read.", journal.kept),
+        ("dealer_sim_journal_bytes", "Bytes of texts and bodies in the journal.", journal.bytes),
         ("dealer_sim_conversations", "Conversations remembered.", dealer.conversations().count() as u64),
         ("dealer_sim_vehicles", "Vehicles known.", u64::from(dealer.inventory().len())),
         ("dealer_sim_seed", "The seed in force.", dealer.spec().seed),

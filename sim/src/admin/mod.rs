@@ -2,13 +2,14 @@
 //! sockets are the server's.
 
 mod faults;
+pub mod journal;
 mod metrics;
 
 use serde_json::{Value, json};
 
 use crate::dealer::clock::Now;
 use crate::inventory::Lookup;
-use crate::world::World;
+use crate::world::{Site, World};
 
 /// Leads or conversations listed unless the request says.
 const DEFAULT_LIMIT: usize = 1000;
@@ -57,8 +58,12 @@ fn problem(status: u16, text: &str) -> AdminReply {
 
 /// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun.
 pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
+    let site = world.first();
     if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
-        return faults::handle(&world.faults, request, now);
+        return faults::handle(&site.faults, request, now);
+    }
+    if journal::is_ours(request.path) {
+        return journal::handle(&world.journal, None, request);
     }
     let is_read = matches!(request.method, "GET" | "HEAD");
     let is_reset = request.path == "/reset";
@@ -68,14 +73,14 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
     if !is_reset && !is_read {
         return AdminReply { allow: Some("GET, HEAD"), ..problem(405, "use GET") };
     }
-    let scene = world.scene();
+    let scene = site.scene();
     let dealer = &scene.dealer;
     let limit = limit(request.query);
     match request.path {
         "/livez" => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" if ready => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" => json_reply(503, &json!({ "status": "stopping" })),
-        "/reset" => reset(world, request.body, now),
+        "/reset" => reset(world, site, request.body, now),
         "/fixtures" => match serde_json::to_value(dealer.fixtures(now)) {
             Ok(value) => json_reply(200, &value),
             Err(error) => problem(500, &error.to_string()),
@@ -100,15 +105,15 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
             etag: None,
             body: metrics::write(world).into_bytes(),
         },
-        "/" => json_reply(200, &json!({ "resources": RESOURCES, "dealer": world.base_url() })),
+        "/" => json_reply(200, &json!({ "resources": RESOURCES, "dealer": site.base_url() })),
         path => match path.strip_prefix("/vehicles/") {
-            Some(vin) => vehicle(world, vin),
+            Some(vin) => vehicle(site, vin),
             None => problem(404, &format!("no such resource; there are {}", RESOURCES.join(", "))),
         },
     }
 }
 
-const RESOURCES: [&str; 12] = [
+const RESOURCES: [&str; 15] = [
     "/livez",
     "/readyz",
     "/fixtures",
@@ -121,6 +126,9 @@ const RESOURCES: [&str; 12] = [
     "/faults/rules (POST; PATCH and DELETE below it)",
     "/faults/catalogue",
     "/magic",
+    "/journal (GET, DELETE)",
+    "/journal/stream",
+    "/verify (POST)",
 ];
 
 fn limit(query: &str) -> usize {
@@ -131,8 +139,8 @@ fn limit(query: &str) -> usize {
         .unwrap_or(DEFAULT_LIMIT)
 }
 
-fn vehicle(world: &World, vin: &str) -> AdminReply {
-    let scene = world.scene();
+fn vehicle(site: &Site, vin: &str) -> AdminReply {
+    let scene = site.scene();
     let inventory = scene.dealer.inventory();
     match inventory.find(Some(vin), None, None) {
         Lookup::Unknown => problem(404, "no vehicle has this VIN"),
@@ -145,7 +153,7 @@ fn vehicle(world: &World, vin: &str) -> AdminReply {
     }
 }
 
-fn reset(world: &World, body: &[u8], now: Now) -> AdminReply {
+fn reset(world: &World, site: &Site, body: &[u8], now: Now) -> AdminReply {
     let seed = if body.iter().all(u8::is_ascii_whitespace) {
         None
     } else {
@@ -154,8 +162,11 @@ fn reset(world: &World, body: &[u8], now: Now) -> AdminReply {
             Err(error) => return problem(400, &format!("{error}; the body is empty or {{\"seed\": N}}")),
         }
     };
-    match world.reset(seed, now) {
-        Ok(seed) => json_reply(200, &json!({ "status": "ok", "seed": seed })),
+    match site.reset(seed, now) {
+        Ok(seed) => {
+            world.journal.clear();
+            json_reply(200, &json!({ "status": "ok", "seed": seed }))
+        }
         Err(error) => problem(500, &error.to_string()),
     }
 }

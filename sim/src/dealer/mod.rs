@@ -1,6 +1,5 @@
 //! The business: the five skills, leads, idempotency, appointments, conversations and the clock. Knows nothing of A2A.
 
-pub mod attempts;
 pub mod clock;
 pub mod conversation;
 pub mod counters;
@@ -17,9 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::civil::Date;
 
+use crate::faults::counters::Occurrences;
 use crate::inventory::{Inventory, Profile, Rooftop};
 use crate::protocol::{Contract, HeaderMode, Skill};
-use attempts::Attempts;
 use clock::ClockMode;
 use conversation::Conversations;
 use counters::Counters;
@@ -84,7 +83,7 @@ pub struct Dealer {
     desk: Mutex<Desk>,
     conversations: Conversations,
     buckets: Option<Mutex<Buckets>>,
-    attempts: Attempts,
+    attempts: Occurrences,
     counters: Counters,
     leads_in_all: Arc<AtomicU64>,
     fault_buckets: Mutex<HashMap<Bucket, Buckets>>,
@@ -105,7 +104,7 @@ impl Dealer {
             desk: Mutex::new(Desk { leads: Leads::default(), diary }),
             conversations: Conversations::default(),
             buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit))),
-            attempts: Attempts::default(),
+            attempts: Occurrences::default(),
             counters: Counters::default(),
             leads_in_all,
             fault_buckets: Mutex::default(),
@@ -180,7 +179,7 @@ impl Dealer {
     }
 
     /// How often each request was seen.
-    pub fn attempts(&self) -> &Attempts {
+    pub(crate) fn attempts(&self) -> &Occurrences {
         &self.attempts
     }
 

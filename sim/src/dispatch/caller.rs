@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, USER_AGENT};
 
 use super::Request;
@@ -12,20 +13,20 @@ use crate::stable::{mix, stable_hash};
 const SIM_CLIENT: HeaderName = HeaderName::from_static("x-sim-client");
 
 /// Who calls: the name it gives itself, else its credential, else its address and program.
-pub fn caller<'r>(request: &Request<'r>) -> Client<'r> {
-    if let Some(name) = request.head.get(SIM_CLIENT) {
+pub fn caller(peer: IpAddr, head: &HeaderMap) -> Client<'_> {
+    if let Some(name) = head.get(SIM_CLIENT) {
         return Client::Named(name.as_bytes());
     }
-    if let Some(credential) = request.head.get(AUTHORIZATION) {
+    if let Some(credential) = head.get(AUTHORIZATION) {
         return Client::Credential(stable_hash(4, credential.as_bytes()));
     }
-    let program = request.head.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
-    Client::Origin { address: request.peer, program }
+    let program = head.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
+    Client::Origin { address: peer, program }
 }
 
 /// The caller as a number.
 pub(super) fn client(request: &Request<'_>) -> u64 {
-    match caller(request) {
+    match caller(request.peer, request.head) {
         Client::Named(name) => stable_hash(3, name),
         Client::Credential(hash) => hash,
         Client::Origin { address, program } => {

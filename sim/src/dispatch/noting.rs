@@ -24,7 +24,13 @@ pub(super) struct Heard<'a> {
 
 impl Run<'_> {
     /// Notes a call for the journal.
-    pub(super) fn note(&mut self, heard: &Heard<'_>, outcome: Outcome, request: Range<usize>, reply: Range<usize>) {
+    pub(super) fn note(
+        &mut self,
+        heard: &Heard<'_>,
+        outcome: Outcome,
+        request: Range<usize>,
+        reply: Range<usize>,
+    ) {
         let Some(notes) = &mut self.notes else { return };
         let named = || Some(call::named_key(self.request.head.get(SIM_KEY)?.as_bytes()));
         let made = heard.made.as_ref().map_or("", Id::as_str);
@@ -34,7 +40,7 @@ impl Run<'_> {
             conversation: heard.context_id.unwrap_or(made),
             message_id: heard.message_id,
             key: self.counted.map(|(key, _)| key).or_else(named),
-            attempt: self.counted.map_or(0, |(_, attempt)| u64::from(attempt) + 1),
+            attempt: self.counted.map_or(0, |(_, attempt)| attempt + 1),
             outcome,
             request,
             reply,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::effect::{EffectInfo, Lawfulness, Param, ParamKind};
 use super::magic;
 use super::registry::registry;
-use super::when::{Class, Reach};
+use super::when::Reach;
 
 fn kind(param: &Param) -> String {
     match param.kind {
@@ -67,7 +67,7 @@ pub fn json() -> Value {
                 "name": effect.name,
                 "family": effect.family,
                 "slot": effect.apply.slot().word(),
-                "class": Class::of_effect(effect).word(),
+                "class": effect.class.word(),
                 "lawfulness": lawfulness(effect),
                 "touches_calls": reach.calls,
                 "touches_discovery": reach.discovery,

@@ -1,4 +1,5 @@
-//! How often something was seen, for more things than fit: bounded, and what is forgotten is counted.
+//! How often something was seen, for more things than fit: bounded, and what is forgotten is counted. Serves the counts
+//! of rules and the attempts of stable keys.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,7 @@ const GENERATION: usize = MAX_COUNTED / SHARDS / 2;
 /// Counts by 64-bit name. A shard keeps two generations and forgets the older one when the younger is full, so what is
 /// still in use survives.
 #[derive(Debug, Default)]
-pub(super) struct Occurrences {
+pub(crate) struct Occurrences {
     shards: [Mutex<Shard>; SHARDS],
     forgotten: AtomicU64,
 }
@@ -26,7 +27,7 @@ struct Shard {
 
 impl Occurrences {
     /// Counts one more and says how many came before.
-    pub(super) fn next(&self, name: u64) -> u64 {
+    pub(crate) fn next(&self, name: u64) -> u64 {
         let shard = &self.shards[name as usize % SHARDS];
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = shard.young.get_mut(&name) {
@@ -43,7 +44,7 @@ impl Occurrences {
     }
 
     /// Counts forgotten to stay bounded.
-    pub(super) fn forgotten(&self) -> u64 {
+    pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten.load(Ordering::Relaxed)
     }
 }

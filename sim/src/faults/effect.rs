@@ -104,6 +104,29 @@ pub enum Lawfulness {
     Breach,
 }
 
+/// How a trigger or an effect depends on the order in which requests arrive. The same seed gives the same faults at any
+/// concurrency for the first two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Each request for itself: conditions and chance.
+    Independent,
+    /// Occurrences are counted within a stable key or a conversation.
+    PerKey,
+    /// Counts over more than that, time since the plan took force, load, buckets.
+    Arrival,
+}
+
+impl Class {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Independent => "independent",
+            Class::PerKey => "per-key",
+            Class::Arrival => "arrival",
+        }
+    }
+}
+
 /// What a refining effect may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerContext<'a> {
@@ -253,6 +276,8 @@ pub struct EffectInfo {
     pub lawfulness: Lawfulness,
     /// What a client sees, in a sentence.
     pub sees: &'static str,
+    /// The class that it has by itself, whatever triggers it.
+    pub class: Class,
     /// How it is applied.
     pub apply: Apply,
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::{Action, Registry, parse_action};
-use super::effect::Slot;
+use super::effect::{Class, Slot};
 use super::sequence::Per;
-use super::when::{BINDINGS, Class, Reach, Target, When};
+use super::when::{BINDINGS, Reach, Target, When};
 use crate::document::members::{Members, integer_of, is_name, list_of, text_of};
 use crate::document::units::{self, DURATION_FORM, RATIO_FORM};
 use crate::document::yaml::parse;
@@ -72,7 +72,7 @@ impl Rule {
             Action::Always(_) => Class::Independent,
             Action::Sequence(sequence) => Class::of_counting(sequence.per()),
         };
-        let effects = self.action.effects().map(|effect| Class::of_effect(effect.info));
+        let effects = self.action.effects().map(|effect| effect.info.class);
         effects.fold(self.when.class().max(counting), Class::max)
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::call::Action;
 use super::decide::Trigger;
 use super::draw::Draw;
-use super::effect::{Apply, DelayFacts, Effect, Lawfulness};
+use super::effect::{Apply, Class, DelayFacts, Effect, Lawfulness};
 use super::plan::{Plan, Rule};
-use super::when::{Class, When};
+use super::when::When;
 use crate::document::units::show_duration_ns;
 
 /// What one fault was drawn from: `seed=…;plan=<hash>;rule=…;key=…;attempt=…`, and `;nth=…` where the rule counts

@@ -1,32 +1,11 @@
 //! When a rule applies: what it asks of a request, and how what it counts depends on the order of arrival.
 
 use super::decide::Facts;
-use super::effect::{Apply, EffectInfo};
+use super::effect::{Apply, Class, EffectInfo};
 use super::sequence::Per;
 use crate::protocol::Skill;
 
-/// How a trigger depends on the order in which requests arrive. The same seed gives the same faults at any concurrency
-/// for the first two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// Each request for itself: conditions and chance.
-    Independent,
-    /// Occurrences are counted within a stable key or a conversation.
-    PerKey,
-    /// Counts over more than that, time since the plan took force, load.
-    Arrival,
-}
-
 impl Class {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Class::Independent => "independent",
-            Class::PerKey => "per-key",
-            Class::Arrival => "arrival",
-        }
-    }
-
     /// The class of counting over this.
     pub fn of_counting(per: Per) -> Class {
         match per {
@@ -35,17 +14,7 @@ impl Class {
             Per::All | Per::Client | Per::Dealer | Per::Vin => Class::Arrival,
         }
     }
-
-    /// The class that an effect has by itself, whatever triggers it.
-    pub fn of_effect(info: &EffectInfo) -> Class {
-        // A connection has no stable key: it is known by its ordinal.
-        let arrives = matches!(info.apply, Apply::Accept(_)) || ARRIVAL.contains(&info.name);
-        if arrives { Class::Arrival } else { Class::Independent }
-    }
 }
-
-/// Effects that read the load, the traffic clock or a bucket: two runs of one seed may differ in them.
-const ARRIVAL: [&str; 5] = ["token_bucket", "latency_per_load", "degrade", "warm_up", "stall"];
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

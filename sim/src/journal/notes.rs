@@ -135,10 +135,6 @@ enum Caller {
 pub struct Pending {
     /// Its calls.
     pub notes: Notes,
-    /// The business clock when it had come.
-    pub at: Timestamp,
-    /// The traffic clock then, in nanoseconds.
-    pub traffic_ns: u64,
     /// The connection's ordinal.
     pub connection: u64,
     /// Its ordinal on the connection, from 1.
@@ -151,10 +147,30 @@ pub struct Pending {
     pub http_status: u16,
     /// The reply's body.
     pub reply: Bytes,
+    at: Timestamp,
+    /// The traffic clock when it had come.
+    pub traffic_ns: u64,
     dealer: String,
     caller: Caller,
     /// A name, or the value of `User-Agent`.
     program: Vec<u8>,
+}
+
+impl<'a> Told<'a> {
+    /// A request that was no call; its outcome is the HTTP status that goes out.
+    pub fn other(method: &'a str) -> Told<'a> {
+        Told {
+            skill: None,
+            method,
+            conversation: "",
+            message_id: "",
+            key: None,
+            attempt: 0,
+            outcome: Outcome::Http(0),
+            request: 0..usize::MAX,
+            reply: 0..usize::MAX,
+        }
+    }
 }
 
 impl Pending {
@@ -176,8 +192,10 @@ impl Pending {
         }
     }
 
-    /// Says whom a request came from, and for whom.
-    pub fn set_parties(&mut self, client: Client<'_>, dealer: &str) {
+    /// Says when a request had come by the business and the traffic clock, whom from, and for whom.
+    pub fn set_facts(&mut self, (at, traffic_ns): (Timestamp, u64), client: Client<'_>, dealer: &str) {
+        self.at = at;
+        self.traffic_ns = traffic_ns;
         let (caller, program) = match client {
             Client::Named(name) => (Caller::Named, name),
             Client::Credential(hash) => (Caller::Credential(hash), &b""[..]),
@@ -200,6 +218,9 @@ impl Pending {
             Caller::Origin(address) => Client::Origin { address, program: &self.program },
         };
         let http_status = if delivered.bytes == 0 { 0 } else { self.http_status };
+        // What is answered by HTTP alone is known by the status that went out.
+        let outcome =
+            |outcome| if outcome == Outcome::Http(0) { Outcome::Http(http_status) } else { outcome };
         let (mut from, mut first_fault) = (0, 0);
         for call in calls {
             let [method, conversation, message_id] = call.ends.map(|end| {
@@ -223,7 +244,7 @@ impl Pending {
                 key: call.key,
                 attempt: call.attempt,
                 request: part(&self.request, &call.request, self.request_bytes),
-                outcome: call.outcome,
+                outcome: outcome(call.outcome),
                 http_status,
                 reply: part(&self.reply, &call.reply, 0),
                 faults: &marks,
@@ -258,6 +279,8 @@ mod tests {
     use super::super::{DeliveryState, Filter, Journal, Limits};
     use super::*;
 
+    const NOON: (Timestamp, u64) = (Timestamp::UNIX_EPOCH, 7);
+
     fn told<'a>(method: &'a str, request: Range<usize>, reply: Range<usize>) -> Told<'a> {
         Told {
             skill: None,
@@ -276,11 +299,16 @@ mod tests {
     fn each_call_of_a_batch_is_recorded_with_its_own_text_and_faults() {
         let journal = Journal::new(Limits::default(), 1);
         let mut pending = Pending::new(3);
-        pending.set_parties(Client::Origin { address: Ipv4Addr::LOCALHOST.into(), program: b"p" }, "metro");
+        pending.set_facts(
+            NOON,
+            Client::Origin { address: Ipv4Addr::LOCALHOST.into(), program: b"p" },
+            "metro",
+        );
         pending.request = Bytes::from_static(b"[{1},{2}]");
         pending.reply = Bytes::from_static(b"[{A},{B}]");
         pending.http_status = 200;
-        let fault = |effect: &str| Fault { trigger: "header".into(), effect: effect.into(), repro: "r".into() };
+        let fault =
+            |effect: &str| Fault { trigger: "header".into(), effect: effect.into(), repro: "r".into() };
         pending.notes.add_fault(fault("a"));
         pending.notes.add(told("first", 1..4, 1..4));
         (0..20).for_each(|_| pending.notes.add_fault(fault("b")));
@@ -289,8 +317,10 @@ mod tests {
         assert!(pending.notes.is_empty() && pending.request.is_empty());
 
         let entries = journal.query(&Filter::default()).entries;
-        let said: Vec<_> =
-            entries.iter().map(|e| (e.request.body.as_str(), e.reply.body.as_str(), e.faults.len())).collect();
+        let said: Vec<_> = entries
+            .iter()
+            .map(|e| (e.request.body.as_str(), e.reply.body.as_str(), e.faults.len()))
+            .collect();
         assert_eq!(said, [("{1}", "{A}", 1), ("{2}", "{B}", MAX_FAULTS)]);
         assert_eq!(entries[0].method.as_deref(), Some("first"));
         assert_eq!(entries[1].method.as_deref(), Some("é".repeat(256).as_str()));

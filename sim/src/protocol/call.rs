@@ -282,6 +282,12 @@ pub fn payload_of(params: Option<Value<'_>>) -> Option<Value<'_>> {
     params?.get("message")?.get("parts")?.items().next()?.get("data")
 }
 
+/// The vehicle that a payload asks for.
+pub fn vin_of(payload: Value<'_>) -> Option<&str> {
+    let objects = [Some(payload), payload.get("filters"), payload.get("vehicle_of_interest")];
+    objects.into_iter().flatten().find_map(|object| object.get("vin")?.as_str())
+}
+
 /// Members of a payload that change when a request is sent again; they take no part in its stable key.
 const UNSTABLE: [&str; 4] = ["idempotency_key", "submitted_at", "granted_at", "expires_at"];
 

@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
 
 mod connection;
+mod delivery;
+mod events;
 pub mod limits;
 mod playback;
 mod routes;
@@ -12,7 +14,7 @@ mod wire;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
@@ -22,6 +24,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::dealer::clock::{ClockMode, Now};
 use crate::inventory::GenerateError;
+use crate::journal::{self, Journal};
 use crate::stable::mix;
 use crate::world::{Blueprint, World};
 use limits::Limits;
@@ -46,6 +49,8 @@ pub struct ServerOptions {
     pub threads: usize,
     /// Limits of the listener.
     pub limits: Limits,
+    /// What the journal keeps.
+    pub journal: journal::Limits,
 }
 
 /// Why a server did not start.
@@ -80,8 +85,12 @@ impl Clocks {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let traffic_ns = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Now { business: business_time(self.mode), traffic_ns }
+        Now { business: business_time(self.mode), traffic_ns: self.traffic_ns() }
+    }
+
+    /// The traffic clock alone.
+    pub(crate) fn traffic_ns(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -100,6 +109,8 @@ pub(crate) struct Shared {
     pub(crate) process: u64,
     /// Whether requests are taken.
     pub(crate) ready: AtomicBool,
+    /// Streams of the journal open now.
+    pub(crate) streams: AtomicU64,
 }
 
 /// A running server. Dropping it stops it at once; [`Server::stop`] lets requests in flight finish.
@@ -171,7 +182,8 @@ impl Server {
         let admin = options.admin.map(listen).transpose()?;
         let base_url = options.public_url.unwrap_or_else(|| url_of(address));
         let clocks = Clocks::start(blueprint.spec.clock);
-        let world = World::new(blueprint, base_url, clocks.now().business)?;
+        let mut world = World::new(blueprint, base_url, clocks.now().business)?;
+        world.journal = Journal::new(options.journal, options.threads);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let shared = Arc::new(Shared {
             world,
@@ -179,6 +191,7 @@ impl Server {
             limits: options.limits,
             process: mix(u64::try_from(since_1970.as_nanos()).unwrap_or(0) ^ u64::from(std::process::id())),
             ready: AtomicBool::new(true),
+            streams: AtomicU64::new(0),
         });
         let (stop, phase) = watch::channel(Phase::Serving);
         let mut queues = Vec::new();
@@ -190,7 +203,7 @@ impl Server {
             let (shared, phase) = (shared.clone(), phase.clone());
             let worker = std::thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || connection::serve_dealer(&runtime, shared, streams, phase))?;
+                .spawn(move || connection::serve_dealer(&runtime, shared, index, streams, phase))?;
             workers.push(worker);
         }
         let runtime_of_acceptor = runtime()?;
@@ -217,7 +230,7 @@ impl Server {
 
     /// The dealer's base URL.
     pub fn base_url(&self) -> &str {
-        self.shared.world.base_url()
+        self.shared.world.first().base_url()
     }
 
     /// The JSON-RPC endpoint.

@@ -9,23 +9,29 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::watch;
 
-use super::Shared;
 use super::connection::Counted;
+use super::delivery::Outgoing;
+use super::events::Events;
 use super::wire::Wire;
-use crate::admin::{self, AdminRequest};
-use crate::dispatch::{self, Scratch, dispatch};
+use super::{Phase, Shared};
+use crate::admin::{self, AdminReply, AdminRequest};
+use crate::dispatch::{self, Scratch, caller, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
+use crate::journal::{Outcome, Told};
 use crate::protocol::card;
+use crate::protocol::error::AapCode;
 use crate::stable::mix;
-use crate::world::Card;
+use crate::world::{Card, Site};
 
-type Reply = Response<Full<Bytes>>;
+type Reply = Response<Bytes>;
 
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -42,7 +48,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const USUAL_REPLY: usize = 8 << 10;
 
 fn reply(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
+    let mut reply = Response::new(body.into());
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, content_type);
     reply
@@ -155,8 +161,10 @@ impl Front {
         Front(Rc::new(FrontParts { shared, scratch, wire, peer, nonce }))
     }
 
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
-        let traffic = &self.0.shared.world.traffic;
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Outgoing> {
+        let FrontParts { shared, wire, .. } = &*self.0;
+        wire.take_request().await;
+        let traffic = &shared.world.traffic;
         traffic.in_flight.fetch_add(1, Ordering::Relaxed);
         let _in_flight = Counted(&traffic.in_flight);
         let traceparent = request.headers().get(TRACEPARENT).cloned();
@@ -167,85 +175,113 @@ impl Front {
             headers.insert(TRACEPARENT, traceparent);
         }
         traffic.requests.fetch_add(1, Ordering::Relaxed);
-        reply
+        self.note_reply(&reply);
+        wire.reply_begins();
+        reply.map(|body| Outgoing::new(body, wire.clone()))
+    }
+
+    /// Notes a request that is no call, or whose call could not be had, for the journal.
+    fn note_other(&self, site: &Site, head: &Parts) {
+        let FrontParts { shared, wire, peer, .. } = &*self.0;
+        wire.with_pending(|pending| {
+            let Some(pending) = pending else { return };
+            let now = shared.clocks.now();
+            let client = caller(*peer, &head.headers);
+            pending.set_facts((now.business, now.traffic_ns), client, site.id());
+            pending.notes.add(Told::other(&format!("{} {}", head.method, head.uri.path())));
+            let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+            pending.request_bytes = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+        });
+    }
+
+    /// Notes what is answered, if the request is one that the journal keeps.
+    fn note_reply(&self, reply: &Reply) {
+        self.0.wire.with_pending(|pending| {
+            if let Some(pending) = pending.filter(|pending| !pending.notes.is_empty()) {
+                pending.http_status = reply.status().as_u16();
+                pending.reply = reply.body().clone();
+            }
+        });
     }
 
     async fn route(&self, request: Request<Incoming>) -> Reply {
         let (head, mut body) = request.into_parts();
+        let site = self.0.shared.world.first();
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         let reply = match head.uri.path() {
             // Some clients add a slash to the card's URL; a redirect would lose the body.
             "/a2a" | "/a2a/" if head.method == Method::POST => {
                 if is_json(&head.headers) {
-                    return self.call(&head.headers, body).await;
+                    return self.call(site, &head, body).await;
                 }
+                self.note_other(site, &head);
                 plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
             }
-            "/a2a" | "/a2a/" => not_allowed("POST"),
+            "/a2a" | "/a2a/" => {
+                self.note_other(site, &head);
+                not_allowed("POST")
+            }
             card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
-            card::PATH => self.card(&head.headers).await,
-            "/llms.txt" | "/" => plain(StatusCode::OK, self.introduction()),
+            card::PATH => self.card(site, &head).await,
+            "/llms.txt" | "/" => plain(StatusCode::OK, introduction(site)),
             _ => plain(StatusCode::NOT_FOUND, "no such resource; the JSON-RPC endpoint is /a2a"),
         };
         hear_out(&mut body).await;
         reply
     }
 
-    /// What this is, for a person or a language model that happens upon it.
-    fn introduction(&self) -> String {
-        let scene = self.0.shared.world.scene();
-        let base = self.0.shared.world.base_url();
-        let skills: Vec<_> = scene.dealer.spec().skills.iter().map(|skill| skill.id()).collect();
-        format!(
-            "# {}\n\nA simulated car dealer for testing buyer agents over the Auto Agent Protocol {}. No vehicle here \
-             exists, and leads reach nobody.\n\n- Agent card: {base}{}\n- A2A 1.0 JSON-RPC (SendMessage): {base}/a2a\n\
-             - Skills: {}",
-            scene.dealer.name(),
-            scene.dealer.spec().contract,
-            card::PATH,
-            skills.join(", "),
-        )
-    }
-
-    async fn card(&self, head: &HeaderMap) -> Reply {
-        let FrontParts { shared, peer, .. } = &*self.0;
-        let scene = shared.world.scene();
-        let call = self.to_dispatch(head, b"", 0, *peer);
+    async fn card(&self, site: &Site, head: &Parts) -> Reply {
+        let FrontParts { shared, wire, peer, .. } = &*self.0;
+        let scene = site.scene();
+        let call = self.to_dispatch(site, &head.headers, b"", 0, *peer);
         let mut body = scene.card.body.clone();
-        let carried = dispatch::touch_card(&scene.dealer, &call, card::PATH, shared.clocks.now(), &mut body);
+        let now = shared.clocks.now();
+        let carried = wire.with_pending(|pending| {
+            let notes = pending.map(|pending| &mut pending.notes);
+            dispatch::touch_card(&scene.dealer, &call, card::PATH, now, &mut body, notes)
+        });
+        self.note_other(site, head);
         match carried {
-            None => serve_card(&scene.card, head),
+            None => serve_card(&scene.card, &head.headers),
             // A card that a fault has touched is sent whole: a cache must not hide it.
             Some(carried) => {
                 let mut answer = serve_card(&scene.card, &HeaderMap::new());
-                *answer.body_mut() = Full::new(body.into());
-                self.carry_out(*carried, answer).await
+                *answer.body_mut() = body.into();
+                self.carry_out(site, *carried, answer).await
             }
         }
     }
 
     fn to_dispatch<'a>(
         &'a self,
+        site: &'a Site,
         head: &'a HeaderMap,
         body: &'a [u8],
         nonce: u64,
         peer: IpAddr,
     ) -> dispatch::Request<'a> {
-        let world = &self.0.shared.world;
-        let in_flight = world.traffic.in_flight.load(Ordering::Relaxed);
-        dispatch::Request { peer, head, body, nonce, faults: Some(&world.faults), in_flight }
+        let in_flight = self.0.shared.world.traffic.in_flight.load(Ordering::Relaxed);
+        dispatch::Request { peer, head, body, nonce, faults: Some(&site.faults), in_flight }
     }
 
     /// Does what faults want beyond the body: waits, changes the HTTP around it, and has it delivered their way.
-    async fn carry_out(&self, carried: Carried, mut reply: Reply) -> Reply {
-        let FrontParts { shared, wire, .. } = &*self.0;
+    async fn carry_out(&self, site: &Site, carried: Carried, mut reply: Reply) -> Reply {
+        let wire = &self.0.wire;
+        // A client that leaves during the delay was answered all the same.
+        self.note_reply(&reply);
         if !carried.delay.is_zero() {
-            tokio::time::sleep(carried.delay).await;
+            wire.wait(carried.delay).await;
         }
         if let Some(http) = carried.http {
+            let replaced = http.body.is_some();
             reply = override_http(reply, http);
+            wire.with_pending(|pending| {
+                if let Some(pending) = pending {
+                    pending.notes.answered_by_http(reply.status().as_u16(), replaced);
+                }
+            });
         }
-        if shared.world.faults.headers {
+        if site.faults.headers {
             for told in &carried.told {
                 if let Ok(value) = HeaderValue::from_str(told) {
                     reply.headers_mut().append(FAULT_APPLIED, value);
@@ -258,23 +294,39 @@ impl Front {
         reply
     }
 
-    async fn call(&self, head: &HeaderMap, body: Incoming) -> Reply {
-        let FrontParts { shared, scratch, peer, nonce, .. } = &*self.0;
+    async fn call(&self, site: &Site, head: &Parts, body: Incoming) -> Reply {
+        let FrontParts { shared, scratch, wire, peer, nonce } = &*self.0;
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
             Ok(body) => body,
-            Err(error) => return error.reply(most),
+            Err(error) => {
+                self.note_other(site, head);
+                return error.reply(most);
+            }
         };
         nonce.set(nonce.get().wrapping_add(1));
         let nonce = mix(nonce.get());
         let now = shared.clocks.now();
-        let scene = shared.world.scene();
-        let call = self.to_dispatch(head, &body, nonce, *peer);
+        let scene = site.scene();
+        let call = self.to_dispatch(site, &head.headers, &body, nonce, *peer);
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
         let said = catch_unwind(AssertUnwindSafe(|| {
             dispatch(&scene.dealer, &mut scratch.borrow_mut(), &call, now, &mut out)
         }));
+        let said = wire.with_pending(|pending| {
+            let Some(pending) = pending else { return said };
+            scratch.borrow_mut().take_notes(&mut pending.notes);
+            let client = caller(*peer, &head.headers);
+            pending.set_facts((now.business, now.traffic_ns), client, scene.dealer.id());
+            pending.request = body.clone();
+            if said.is_err() {
+                let outcome = Outcome::Aap(AapCode::InternalError);
+                pending.notes.clear();
+                pending.notes.add(Told { outcome, ..Told::other("") });
+            }
+            said
+        });
         let said = match said {
             Ok(said) => said,
             Err(_) => {
@@ -292,9 +344,25 @@ impl Front {
         drop(scene);
         match said.carried {
             None => reply,
-            Some(carried) => self.carry_out(*carried, reply).await,
+            Some(carried) => self.carry_out(site, *carried, reply).await,
         }
     }
+}
+
+/// What this is, for a person or a language model that happens upon it.
+fn introduction(site: &Site) -> String {
+    let scene = site.scene();
+    let base = site.base_url();
+    let skills: Vec<_> = scene.dealer.spec().skills.iter().map(|skill| skill.id()).collect();
+    format!(
+        "# {}\n\nA simulated car dealer for testing buyer agents over the Auto Agent Protocol {}. No vehicle here \
+         exists, and leads reach nobody.\n\n- Agent card: {base}{}\n- A2A 1.0 JSON-RPC (SendMessage): {base}/a2a\n\
+         - Skills: {}",
+        scene.dealer.name(),
+        scene.dealer.spec().contract,
+        card::PATH,
+        skills.join(", "),
+    )
 }
 
 /// Puts an HTTP reply of a fault's own around, or in place of, the usual one.
@@ -303,7 +371,7 @@ fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
         *reply.status_mut() = status;
     }
     if let Some(body) = http.body {
-        *reply.body_mut() = Full::new(body.into());
+        *reply.body_mut() = body.into();
     }
     for (name, value) in http.headers {
         let name = HeaderName::from_static(name);
@@ -371,36 +439,60 @@ fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
 #[derive(Clone)]
 pub(super) struct Admin {
     pub(super) shared: Arc<Shared>,
+    pub(super) phase: watch::Receiver<Phase>,
 }
 
 impl Admin {
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Either<Full<Bytes>, Events>> {
         let shared = &self.shared;
         let (head, body) = request.into_parts();
         let body = match read_body(body, MAX_ADMIN_BODY, shared).await {
             Ok(body) => body,
-            Err(error) => return error.reply(MAX_ADMIN_BODY),
+            Err(error) => return error.reply(MAX_ADMIN_BODY).map(whole),
         };
-        let request = AdminRequest {
-            method: head.method.as_str(),
-            path: head.uri.path(),
-            query: head.uri.query().unwrap_or_default(),
-            if_match: head.headers.get(header::IF_MATCH).and_then(|tags| tags.to_str().ok()),
-            body: &body,
-        };
+        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+        let field = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+        if path == "/journal/stream" && head.method == Method::GET {
+            let journal = &shared.world.journal;
+            return match admin::journal::subscriber(journal, None, query, field("last-event-id")) {
+                Err(refusal) => to_reply(refusal).map(whole),
+                Ok(subscriber) => match Events::open(shared, subscriber, self.phase.clone()) {
+                    Err(refusal) => plain(StatusCode::SERVICE_UNAVAILABLE, refusal).map(whole),
+                    Ok(events) => stream(events),
+                },
+            };
+        }
+        let if_match = field(header::IF_MATCH.as_str());
+        let request = AdminRequest { method: head.method.as_str(), path, query, if_match, body: &body };
         let ready = shared.ready.load(Ordering::Relaxed);
-        let answer = admin::handle(&shared.world, request, ready, shared.clocks.now());
-        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
-        let headers = reply.headers_mut();
-        headers.insert(header::SERVER, SERVER);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
-            headers.insert(header::ETAG, etag);
-        }
-        if let Some(allow) = answer.allow {
-            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
-        }
-        reply
+        to_reply(admin::handle(&shared.world, request, ready, shared.clocks.now())).map(whole)
     }
+}
+
+fn whole(body: Bytes) -> Either<Full<Bytes>, Events> {
+    Either::Left(Full::new(body))
+}
+
+fn stream(events: Events) -> Response<Either<Full<Bytes>, Events>> {
+    let mut reply = Response::new(Either::Right(events));
+    let headers = reply.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::SERVER, SERVER);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply
+}
+
+fn to_reply(answer: AdminReply) -> Reply {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
+    let headers = reply.headers_mut();
+    headers.insert(header::SERVER, SERVER);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
+        headers.insert(header::ETAG, etag);
+    }
+    if let Some(allow) = answer.allow {
+        headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+    }
+    reply
 }

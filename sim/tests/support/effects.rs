@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dealer_sim::faults::effect::{Behaviour, HttpOverride, Lawfulness, Param, ParamKind};
+use dealer_sim::faults::effect::{Behaviour, Class, HttpOverride, Lawfulness, Param, ParamKind};
 use dealer_sim::faults::{Apply, EffectInfo, Registry, Script, Step};
 use dealer_sim::protocol::error::{AapCode, AapError};
 
@@ -14,7 +14,11 @@ const fn param(name: &'static str, kind: ParamKind, default: Option<&'static str
 
 const fn effect(name: &'static str, params: &'static [Param], apply: Apply) -> EffectInfo {
     let (family, sees) = ("test", "something for tests");
-    EffectInfo { name, family, params, lawfulness: Lawfulness::Lawful, sees, apply }
+    let class = match apply {
+        Apply::Accept(_) => Class::Arrival,
+        _ => Class::Independent,
+    };
+    EffectInfo { name, family, params, lawfulness: Lawfulness::Lawful, sees, class, apply }
 }
 
 const REFUSE: Apply = Apply::Refuse(|_| AapError::new(AapCode::InternalError, "for tests"));
@@ -59,11 +63,14 @@ static EFFECTS: [EffectInfo; 12] = [
             Duration::from_nanos(low + draw.word() % (high - low).max(1))
         }),
     ),
-    effect(
-        "stall",
-        &[param("every", DURATION, Some("5s")), param("for", DURATION, Some("500ms"))],
-        Apply::Delay(|_, _, _| Duration::ZERO),
-    ),
+    EffectInfo {
+        class: Class::Arrival,
+        ..effect(
+            "stall",
+            &[param("every", DURATION, Some("5s")), param("for", DURATION, Some("500ms"))],
+            Apply::Delay(|_, _, _| Duration::ZERO),
+        )
+    },
 ];
 
 /// The registry.

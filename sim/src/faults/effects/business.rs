@@ -1,6 +1,6 @@
 //! What a dealer may answer, and how it may behave: the twelve codes of AAP at will, limits, leads and appointments.
 
-use super::{breach, duration, integer, lawful, text, word};
+use super::{breach, duration, integer, lawful, of_arrival, text, word};
 use crate::faults::effect::{
     Apply, Args, Behaviour, Bucket, BucketKey, EffectInfo, HttpOverride, Param, ParamKind, RetryHint,
 };
@@ -145,7 +145,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             (plain(AapCode::InternalError, "the dealer failed unexpectedly"), http)
         }),
     ),
-    lawful(
+    of_arrival(lawful(
         FAMILY,
         "token_bucket",
         &[
@@ -168,7 +168,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         ],
         "RATE_LIMITED once the bucket is empty, with the true wait for the next token",
         Apply::Behave(|args| Behaviour::TokenBucket(bucket(args))),
-    ),
+    )),
     lawful(
         FAMILY,
         "sold_under_you",

@@ -12,7 +12,7 @@ mod reply;
 mod time;
 mod transport;
 
-use super::effect::{Apply, EffectInfo, Lawfulness, Param, ParamKind};
+use super::effect::{Apply, Class, EffectInfo, Lawfulness, Param, ParamKind};
 
 /// The entries of every file, in the order of the catalogue.
 pub(super) static FAMILIES: [&[EffectInfo]; 10] = [
@@ -39,7 +39,15 @@ const fn lawful(
     sees: &'static str,
     apply: Apply,
 ) -> EffectInfo {
-    EffectInfo { name, family, params, lawfulness: Lawfulness::Lawful, sees, apply }
+    EffectInfo {
+        name,
+        family,
+        params,
+        lawfulness: Lawfulness::Lawful,
+        sees,
+        class: Class::Independent,
+        apply,
+    }
 }
 
 /// An entry of what breaks the contract or a protocol below it.
@@ -50,7 +58,21 @@ const fn breach(
     sees: &'static str,
     apply: Apply,
 ) -> EffectInfo {
-    EffectInfo { name, family, params, lawfulness: Lawfulness::Breach, sees, apply }
+    EffectInfo {
+        name,
+        family,
+        params,
+        lawfulness: Lawfulness::Breach,
+        sees,
+        class: Class::Independent,
+        apply,
+    }
+}
+
+/// An entry that reads the load, the traffic clock, a bucket or a connection's ordinal: two runs of one seed may differ in
+/// it.
+const fn of_arrival(info: EffectInfo) -> EffectInfo {
+    EffectInfo { class: Class::Arrival, ..info }
 }
 
 /// A duration of at most an hour.

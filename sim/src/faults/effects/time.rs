@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{duration, lawful, number, word};
+use super::{duration, lawful, number, of_arrival, word};
 use crate::faults::draw::Draw;
 use crate::faults::effect::{Apply, Args, DelayFacts, EffectInfo, Param};
 
@@ -55,7 +55,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             Duration::from_nanos(args.duration_ns(name))
         }),
     ),
-    lawful(
+    of_arrival(lawful(
         FAMILY,
         "latency_per_load",
         &[duration("each", "10ms", "delay for each other request being answered"), CAP],
@@ -64,8 +64,8 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             let others = facts.in_flight.saturating_sub(1);
             capped(args, args.duration_ns("each").saturating_mul(others) as f64)
         }),
-    ),
-    lawful(
+    )),
+    of_arrival(lawful(
         FAMILY,
         "degrade",
         &[duration("per_minute", "50ms", "what is added with every minute since the plan took force"), CAP],
@@ -73,8 +73,8 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         Apply::Delay(|args, _, facts| {
             capped(args, args.duration_ns("per_minute") as f64 * (facts.age_ns as f64 / MINUTE_NS))
         }),
-    ),
-    lawful(
+    )),
+    of_arrival(lawful(
         FAMILY,
         "warm_up",
         &[
@@ -88,8 +88,8 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             let scaled = u128::from(from) * u128::from(left) / u128::from(over.max(1));
             Duration::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
         }),
-    ),
-    lawful(
+    )),
+    of_arrival(lawful(
         FAMILY,
         "stall",
         &[
@@ -98,7 +98,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         ],
         "from time to time everything stops, and all that waited is answered at once",
         Apply::Delay(stall),
-    ),
+    )),
 ];
 
 /// A delay of at most `cap`, in nanoseconds. A float as `u64` saturates, and NaN is 0.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{breach, bytes, duration, integer, lawful};
+use super::{breach, bytes, duration, integer, lawful, of_arrival};
 use crate::faults::effect::{Apply, Args, EffectInfo, Param};
 use crate::faults::script::{Script, Step};
 
@@ -17,41 +17,41 @@ const PIECE: Duration = Duration::from_millis(20);
 const SLICES: usize = 64;
 
 pub(super) static EFFECTS: &[EffectInfo] = &[
-    lawful(
+    of_arrival(lawful(
         FAMILY,
         "connection_refused",
         &[],
         "the connection is reset as soon as it is accepted",
         Apply::Accept(|_, _| script(&[Step::Reset])),
-    ),
-    lawful(
+    )),
+    of_arrival(lawful(
         FAMILY,
         "connection_closed",
         &[],
         "the connection is closed (FIN) as soon as it is accepted",
         Apply::Accept(|_, _| script(&[Step::Close])),
-    ),
-    lawful(
+    )),
+    of_arrival(lawful(
         FAMILY,
         "accept_and_silence",
         &[],
         "the connection is accepted and nothing is ever read or said",
         Apply::Accept(|_, _| script(&[Step::Silence])),
-    ),
-    lawful(
+    )),
+    of_arrival(lawful(
         FAMILY,
         "accept_delay",
         &[duration("delay", "500ms", "the time before the first byte is read")],
         "the connection is accepted, and read only later",
         Apply::Accept(|args, _| script(&[Step::Wait(wait(args, "delay"))])),
-    ),
-    breach(
+    )),
+    of_arrival(breach(
         FAMILY,
         "not_http",
         &[],
         "another protocol greets on the connection and hangs up",
         Apply::Accept(|_, _| script(&[Step::WriteRaw(b"SSH-2.0-OpenSSH_9.6\r\n"), Step::Close])),
-    ),
+    )),
     lawful(
         FAMILY,
         "reset_before_commit",
