@@ -242,8 +242,12 @@ fn each_call_of_a_batch_has_an_entry_with_its_own_text() {
     );
     let replies: Vec<Value> = serde_json::from_str(&reply).unwrap();
     for (entry, reply) in found.iter().zip(&replies) {
-        let said: Value = serde_json::from_str(entry["reply"]["body"].as_str().unwrap()).unwrap();
-        assert_eq!((&said, &entry["ordinal"]), (reply, &json!(1)));
+        let said = entry["reply"]["body"].as_str().unwrap();
+        assert!(said.starts_with("{\"jsonrpc\":\"2.0\",\"id\":"), "{said}");
+        assert_eq!(entry["ordinal"], 1);
+        if entry["reply"]["truncated"] != true {
+            assert_eq!(serde_json::from_str::<Value>(said).unwrap(), *reply);
+        }
     }
     assert_eq!(found[1]["skill"], "dealer.information");
     // One delivery for all.
@@ -298,7 +302,7 @@ fn refusals_and_the_card_have_entries() {
     );
     assert_eq!(found[4]["request"]["bytes"], 2001);
     assert_eq!(found[1]["message_id"], "m-1");
-    assert!(found[6]["reply"]["body"].as_str().unwrap().contains("protocolVersion"), "{}", found[6]);
+    assert!(found[6]["reply"]["body"].as_str().unwrap().contains("extendedAgentCard"), "{}", found[6]);
     assert_eq!(verify(&sim, &json!({ "match": { "method": get }, "count": 3 }))["verdict"], "pass");
 }
 
@@ -420,10 +424,10 @@ fn a_stream_brings_what_is_recorded_and_ends_with_the_server() {
     };
     let all = open("", "");
     let searches = open("?skill=inventory.search", "");
-    let later = open("", "Last-Event-ID: 1\r\n");
     let information =
         call("dealer-information", &json!({ "type": "dealer.information.request" })).to_string();
     http("POST", &sim.url(), &[], &information);
+    let later = open("", "Last-Event-ID: 1\r\n");
     http("POST", &sim.url(), &[], &search(1).to_string());
     let lines = events(all.try_clone().unwrap(), 2);
     assert_eq!(lines[0], "content-type: text/event-stream");
