@@ -13,10 +13,10 @@ use crate::dispatch::{Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
 use crate::journal::{self, Journal};
-use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::protocol::{Contract, HeaderMode, Skill, card};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
-use crate::world::{Blueprint, FaultSpec, Stock, World};
+use crate::world::{Blueprint, FaultSpec, Site, Stock, World};
 
 /// A dealer without sockets: [`Dealer::dispatch`] does no I/O.
 ///
@@ -40,6 +40,7 @@ pub struct Dealer {
 pub struct DealerBuilder {
     spec: DealerSpec,
     headers: Option<HeaderMode>,
+    dealers: u16,
     profile: Option<Profile>,
     stock: Stock,
     threads: usize,
@@ -54,6 +55,7 @@ impl Dealer {
         DealerBuilder {
             spec: DealerSpec::default(),
             headers: None,
+            dealers: 1,
             profile: None,
             stock: Stock::Generated(500),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -103,7 +105,14 @@ impl DealerBuilder {
         self
     }
 
-    /// How many vehicles the dealer knows.
+    /// How many dealers there are (1 to [`MOST_DEALERS`](crate::world::MOST_DEALERS)), each with a card, stock, limits and faults of its own.
+    #[must_use]
+    pub fn dealers(mut self, dealers: u16) -> Self {
+        self.dealers = dealers;
+        self
+    }
+
+    /// How many vehicles each dealer knows.
     #[must_use]
     pub fn vehicles(mut self, vehicles: u32) -> Self {
         self.stock = Stock::Generated(vehicles);
@@ -198,7 +207,15 @@ impl DealerBuilder {
         let issued = business_time(spec.clock);
         let day = issued.to_zoned_datetime(TimeZone::UTC).date();
         Ok((
-            Blueprint { spec, profile, stock: self.stock, day, threads: self.threads, faults: self.faults },
+            Blueprint {
+                spec,
+                dealers: self.dealers,
+                profile,
+                stock: self.stock,
+                day,
+                threads: self.threads,
+                faults: self.faults,
+            },
             issued,
         ))
     }
@@ -245,9 +262,9 @@ pub enum BuildError {
     /// The built-in profile or stock is at fault.
     #[error(transparent)]
     Profile(#[from] crate::inventory::ProfileError),
-    /// The stock cannot be generated.
+    /// The dealers cannot be made.
     #[error(transparent)]
-    Stock(#[from] crate::inventory::GenerateError),
+    World(#[from] crate::world::WorldError),
     /// The server did not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -263,6 +280,21 @@ impl RunningDealer {
     /// The JSON-RPC endpoint.
     pub fn url(&self) -> String {
         self.server.url()
+    }
+
+    /// The ids of the dealers, the first one's first.
+    pub fn dealers(&self) -> impl Iterator<Item = &str> {
+        self.world().sites().iter().map(Site::id)
+    }
+
+    /// The JSON-RPC endpoint of a dealer, if there is one of this id.
+    pub fn url_of(&self, dealer_id: &str) -> Option<String> {
+        Some(format!("{}/a2a", self.world().site(dealer_id)?.base_url()))
+    }
+
+    /// The agent card's URL of a dealer, if there is one of this id.
+    pub fn card_url_of(&self, dealer_id: &str) -> Option<String> {
+        Some(format!("{}{}", self.world().site(dealer_id)?.base_url(), card::PATH))
     }
 
     /// The dealer's base URL, under which the agent card is found.

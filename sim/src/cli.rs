@@ -10,6 +10,7 @@ use crate::dealer::clock::ClockMode;
 use crate::dealer::limiter::RateLimit;
 use crate::document::units;
 use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::world::MOST_DEALERS;
 
 /// A car dealer that does not exist, to test buyer agents against.
 #[derive(Debug, Parser)]
@@ -44,7 +45,7 @@ pub enum Command {
     Inventory(InventoryArgs),
     /// Print the agent card that `serve` would publish with the same flags.
     #[command(after_help = "Example:\n  dealer-sim card --public-url https://dealer.example.test")]
-    Card(Box<ServeArgs>),
+    Card(Box<CardArgs>),
     /// List every effect, explain a fault, or check a plan.
     #[command(
         subcommand,
@@ -95,7 +96,7 @@ pub struct StockArgs {
     /// Seed of everything that is drawn; the same seed gives the same stock, byte for byte.
     #[arg(long, env = "DEALER_SIM_SEED", default_value_t = 42, value_name = "N")]
     pub seed: u64,
-    /// How many vehicles the dealer knows, sold ones among them (1 to 10,000,000).
+    /// How many vehicles each dealer knows, sold ones among them (1 to 10,000,000).
     #[arg(long, env = "DEALER_SIM_VEHICLES", default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub vehicles: u32,
     /// The business clock: "real", or frozen at an instant such as 2026-01-01T12:00:00Z; replies then repeat for a seed.
@@ -140,6 +141,10 @@ pub struct ServeArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub stock: StockArgs,
+    /// How many dealers to serve (1 to 1000), each below /d/<dealer_id> with a card, stock, limits and faults of its own;
+    /// the first one answers at the root, too, and / lists them.
+    #[arg(long, env = "DEALER_SIM_DEALERS", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_DEALERS)))]
+    pub dealers: u16,
     /// Skills to offer, separated by commas.
     #[arg(long, env = "DEALER_SIM_SKILLS", value_name = "LIST", value_delimiter = ',', default_values = ["dealer.information", "inventory.facets", "inventory.search", "inventory.vehicle", "lead.submit"])]
     pub skills: Vec<Skill>,
@@ -175,12 +180,26 @@ pub struct ServeArgs {
     pub log: LogFormat,
 }
 
+/// Flags of `card`.
+#[derive(Debug, Clone, Args)]
+pub struct CardArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub serve: ServeArgs,
+    /// The id of one of several dealers; the first one's card at the root unless given.
+    #[arg(long, value_name = "ID")]
+    pub dealer: Option<String>,
+}
+
 /// Flags of `inventory`.
 #[derive(Debug, Clone, Args)]
 pub struct InventoryArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub stock: StockArgs,
+    /// The id of one of several dealers; the first one unless given.
+    #[arg(long, env = "DEALER_SIM_DEALER", value_name = "ID", conflicts_with = "inventory")]
+    pub dealer: Option<String>,
     /// Form of the output.
     #[arg(long, env = "DEALER_SIM_FORMAT", default_value = "jsonl", value_name = "jsonl|json|csv")]
     pub format: ExportFormat,

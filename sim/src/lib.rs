@@ -25,6 +25,7 @@ pub mod journal;
 pub mod protocol;
 pub mod run;
 pub mod server;
+mod spread;
 pub mod stable;
 pub mod timer;
 pub mod world;

@@ -13,8 +13,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::cli::{
-    self, AdminAddress, Cli, Command, ExportFormat, FaultsCommand, HealthArgs, InventoryArgs, ListFormat,
-    LogFormat, ServeArgs, StockArgs,
+    self, AdminAddress, CardArgs, Cli, Command, ExportFormat, FaultsCommand, HealthArgs, InventoryArgs,
+    ListFormat, LogFormat, ServeArgs, StockArgs,
 };
 use crate::dealer::DealerSpec;
 use crate::faults::{Plan, catalogue, explain, registry};
@@ -23,7 +23,7 @@ use crate::journal;
 use crate::protocol::HeaderMode;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
-use crate::world::{Blueprint, FaultSpec, Stock, World};
+use crate::world::{Blueprint, Door, FaultSpec, Site, Stock};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
     match cli.command {
         Command::Serve(serve) => self::serve(*serve),
         Command::Inventory(inventory) => export(&inventory),
-        Command::Card(serve) => card(*serve),
+        Command::Card(arguments) => card(*arguments),
         Command::Faults(command) => faults(&command),
         Command::Health(health) => self::health(&health),
     }
@@ -121,14 +121,15 @@ fn blueprint(stock: &StockArgs, spec: DealerSpec, threads: usize) -> Result<Blue
             Stock::Given(Arc::new(imported))
         }
     };
-    Ok(Blueprint { spec, profile, stock, day, threads, faults: FaultSpec::default() })
+    Ok(Blueprint { spec, dealers: 1, profile, stock, day, threads, faults: FaultSpec::default() })
 }
 
 fn export(arguments: &InventoryArgs) -> Result<(), Failed> {
     let spec =
         DealerSpec { seed: arguments.stock.seed, clock: arguments.stock.clock, ..DealerSpec::default() };
     let blueprint = blueprint(&arguments.stock, spec, threads(None))?;
-    let stock = blueprint.make_stock().map_err(Failed::input)?;
+    let number = number_of(&blueprint, arguments.dealer.as_deref())?;
+    let stock = blueprint.make_stock(number, arguments.stock.seed).map_err(Failed::input)?;
     let format = match arguments.format {
         ExportFormat::Jsonl => inventory::ExportFormat::Jsonl,
         ExportFormat::Json => inventory::ExportFormat::Json,
@@ -136,6 +137,18 @@ fn export(arguments: &InventoryArgs) -> Result<(), Failed> {
     };
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     until_reader_is_gone(stock.export(format, &mut out).and_then(|()| out.flush()))
+}
+
+/// The number of the dealer that `--dealer` names.
+fn number_of(blueprint: &Blueprint, dealer_id: Option<&str>) -> Result<u16, Failed> {
+    let Some(dealer_id) = dealer_id else { return Ok(0) };
+    blueprint.number_of(dealer_id).ok_or_else(|| {
+        let first: Vec<_> = (0..3).map(|number| blueprint.profile.sibling_id(number)).collect();
+        Failed::Input(format!(
+            "--dealer: no dealer has the id {dealer_id:?}; the first ones are {}, and / of a running dealer-sim lists all",
+            first.join(", ")
+        ))
+    })
 }
 
 /// A reader that has seen enough (`| head`) is no failure.
@@ -184,6 +197,7 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         },
     };
     let mut blueprint = blueprint(&arguments.stock, spec, threads)?;
+    blueprint.dealers = arguments.dealers;
     blueprint.faults = FaultSpec {
         plan: read_plan(&arguments.faults)?,
         magic: !arguments.no_magic,
@@ -223,17 +237,20 @@ fn faults(command: &FaultsCommand) -> Result<(), Failed> {
     until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
 
-fn card(arguments: ServeArgs) -> Result<(), Failed> {
-    let (mut blueprint, options) = prepare(&arguments)?;
+fn card(arguments: CardArgs) -> Result<(), Failed> {
+    let (mut blueprint, options) = prepare(&arguments.serve)?;
+    let number = number_of(&blueprint, arguments.dealer.as_deref())?;
     // The card says nothing of the stock.
     if let Stock::Generated(vehicles) = &mut blueprint.stock {
         *vehicles = 1;
     }
     let base_url = options.public_url.unwrap_or_else(|| url_of(options.listen));
     let issued = business_time(blueprint.spec.clock);
-    let world = World::new(blueprint, base_url, issued).map_err(Failed::input)?;
+    let leads = Arc::default();
+    let site = Site::new(Arc::new(blueprint), number, &base_url, issued, leads).map_err(Failed::input)?;
+    let door = Door { site: &site, at_root: arguments.dealer.is_none() };
     let card: serde_json::Value =
-        serde_json::from_slice(&world.first().scene().card.body).map_err(Failed::running)?;
+        serde_json::from_slice(&door.card(&site.scene()).body).map_err(Failed::running)?;
     let text = serde_json::to_string_pretty(&card).map_err(Failed::running)?;
     until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
@@ -285,8 +302,9 @@ enum Event {
         listen: SocketAddr,
         contract: &'static str,
         seed: u64,
+        /// Of each dealer.
         vehicles: u32,
-        dealers: u32,
+        dealers: usize,
         version: &'static str,
     },
     /// The stop is complete.
@@ -307,7 +325,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
     let signals = runtime.block_on(async { Signals::catch() }).map_err(Failed::running)?;
     let server = Server::start(blueprint, options).map_err(|error| match error {
         // Such as a clock in a year for which there are no cars.
-        StartError::Stock(_) => Failed::input(error),
+        StartError::World(_) => Failed::input(error),
         _ => Failed::running(error),
     })?;
     if !is_lawful(server.base_url()) {
@@ -325,7 +343,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
         contract: contract.name,
         seed,
         vehicles: server.world().first().scene().dealer.inventory().len(),
-        dealers: 1,
+        dealers: server.world().sites().len(),
         version: env!("CARGO_PKG_VERSION"),
     })?;
     if let Some(path) = &arguments.ready_file {

@@ -16,24 +16,30 @@ use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Profile, Spec};
 use crate::journal::{self, Journal};
 use crate::protocol::card::{CardFacts, agent_card};
+use crate::spread::spread;
+
+/// Dealers of one process at most. Each has VINs of its own, see [`crate::inventory::vin::DEALERS`].
+pub const MOST_DEALERS: u16 = 1000;
 
 /// Where the stock comes from.
 #[derive(Debug, Clone)]
 pub enum Stock {
-    /// Drawn from the seed: this many vehicles.
+    /// Drawn from the seed: this many vehicles for each dealer.
     Generated(u32),
-    /// The caller's own, kept over resets.
+    /// The caller's own, kept over resets; for one dealer only, since VINs are unique.
     Given(Arc<Inventory>),
 }
 
-/// What the dealer in force is made of.
+/// What the dealers in force are made of.
 #[derive(Debug, Clone)]
 pub struct Blueprint {
-    /// The dealer.
+    /// What each dealer is.
     pub spec: DealerSpec,
-    /// Its group and rooftops.
+    /// How many dealers: 1 to [`MOST_DEALERS`].
+    pub dealers: u16,
+    /// The first one's group and rooftops; the others' are made from it ([`Profile::sibling`]).
     pub profile: Profile,
-    /// Its stock.
+    /// Each one's stock.
     pub stock: Stock,
     /// The clock's day at the start; dates in the stock are offsets from it.
     pub day: Date,
@@ -97,8 +103,26 @@ pub struct Traffic {
 pub struct Scene {
     /// The dealer.
     pub dealer: Dealer,
-    /// Its card.
+    /// Its card, with the URLs below `/d/<dealer_id>`.
     pub card: Card,
+    /// Where the dealer answers at the root, too, the card that is found there.
+    pub root_card: Option<Card>,
+}
+
+/// Why there are no dealers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorldError {
+    /// Too many of them, or none.
+    #[error("{0} dealers cannot be served: 1 to {MOST_DEALERS}")]
+    Dealers(u16),
+    /// A stock of the caller's own, and several dealers.
+    #[error(
+        "a stock of your own is one dealer's, and its VINs cannot be sold twice; leave it out or serve one dealer"
+    )]
+    SharedStock,
+    /// The stock cannot be made.
+    #[error(transparent)]
+    Stock(#[from] GenerateError),
 }
 
 /// All that a process serves.
@@ -108,6 +132,7 @@ pub struct World {
     sites: Vec<Site>,
     /// The places of `sites`, by the dealer's id.
     by_id: HashMap<String, usize>,
+    base_url: String,
     /// Counters of the listener; a reset leaves them.
     pub traffic: Traffic,
     /// What was asked, answered and delivered, of all dealers. Off until a server feeds it.
@@ -116,17 +141,36 @@ pub struct World {
     leads_in_all: Arc<AtomicU64>,
 }
 
+/// Where a request came in.
+#[derive(Debug, Clone, Copy)]
+pub struct Door<'w> {
+    /// Whom it is for.
+    pub site: &'w Site,
+    /// Whether it came to the root, rather than to `/d/<dealer_id>`.
+    pub at_root: bool,
+}
+
 impl World {
     /// Makes the dealers. `issued` is the business time at the start.
     ///
     /// # Errors
-    /// When the stock cannot be generated.
-    pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, GenerateError> {
+    /// [`WorldError`].
+    pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, WorldError> {
+        let dealers = blueprint.dealers;
+        if !(1..=MOST_DEALERS).contains(&dealers) {
+            return Err(WorldError::Dealers(dealers));
+        }
+        if dealers > 1 && matches!(blueprint.stock, Stock::Given(_)) {
+            return Err(WorldError::SharedStock);
+        }
         let leads_in_all = Arc::<AtomicU64>::default();
-        let sites = vec![Site::new(blueprint, base_url, issued, leads_in_all.clone())?];
+        let blueprint = Arc::new(blueprint);
+        let sites = spread(usize::from(dealers), blueprint.threads, |number| {
+            Site::new(blueprint.clone(), number as u16, &base_url, issued, leads_in_all.clone())
+        })?;
         let by_id = sites.iter().enumerate().map(|(place, site)| (site.id().to_owned(), place)).collect();
         let journal = Journal::new(journal::Limits::OFF, 1);
-        Ok(World { sites, by_id, traffic: Traffic::default(), journal, leads_in_all })
+        Ok(World { sites, by_id, base_url, traffic: Traffic::default(), journal, leads_in_all })
     }
 
     /// The first dealer's site, which answers at the root.
@@ -144,41 +188,80 @@ impl World {
         self.by_id.get(dealer_id).map(|&place| &self.sites[place])
     }
 
+    /// The base URL under which the process is reached.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Whom a path is for, and what it is for them; nothing where it names a dealer that does not exist.
+    pub fn enter<'p>(&self, path: &'p str) -> Option<(Door<'_>, &'p str)> {
+        match split_path(path) {
+            None => Some((Door { site: self.first(), at_root: true }, path)),
+            Some((dealer_id, rest)) => Some((Door { site: self.site(dealer_id)?, at_root: false }, rest)),
+        }
+    }
+
     /// Leads received since the process started.
     pub fn leads_in_all(&self) -> u64 {
         self.leads_in_all.load(Ordering::Relaxed)
     }
 }
 
+/// Splits `/d/<dealer_id>/rest` into the id and `/rest`; nothing where a path is not below `/d/`.
+pub(crate) fn split_path(path: &str) -> Option<(&str, &str)> {
+    let below = path.strip_prefix("/d/")?;
+    let end = below.find('/').unwrap_or(below.len());
+    let (dealer_id, rest) = below.split_at(end);
+    Some((dealer_id, if rest.is_empty() { "/" } else { rest }))
+}
+
+impl<'w> Door<'w> {
+    /// The base URL under which the dealer is reached here.
+    pub fn base_url(self) -> &'w str {
+        let Plot { base_url, root_url, .. } = &self.site.plot;
+        root_url.as_ref().filter(|_| self.at_root).unwrap_or(base_url)
+    }
+
+    /// The path below which the dealer is reached here, without the host.
+    pub fn path(self) -> String {
+        if self.at_root { String::new() } else { format!("/d/{}", self.site.id()) }
+    }
+
+    /// The card that is found here.
+    pub fn card(self, scene: &Scene) -> &Card {
+        scene.root_card.as_ref().filter(|_| self.at_root).unwrap_or(&scene.card)
+    }
+}
+
 /// One dealer's place: all that is its own.
 #[derive(Debug)]
 pub struct Site {
-    blueprint: Blueprint,
-    base_url: String,
+    plot: Plot,
     scene: ArcSwap<Scene>,
     /// What may go wrong.
     pub faults: FaultDesk,
-    leads_in_all: Arc<AtomicU64>,
 }
 
 impl Site {
-    fn new(
-        blueprint: Blueprint,
-        base_url: String,
+    /// Makes dealer `number` of a blueprint, counted from 0. `root` is the process's base URL.
+    pub(crate) fn new(
+        blueprint: Arc<Blueprint>,
+        number: u16,
+        root: &str,
         issued: Timestamp,
         leads_in_all: Arc<AtomicU64>,
     ) -> Result<Site, GenerateError> {
-        let stock = blueprint.make_stock()?;
+        let seed = blueprint.spec.seed;
         let FaultSpec { plan, magic, headers } = blueprint.faults.clone();
+        let plot = Plot::new(blueprint, number, root, leads_in_all);
+        let scene = plot.open(seed, plot.make_stock(seed)?, issued);
         let faults = FaultDesk::new(plan, magic, headers, 0);
-        let scene = set_scene(&blueprint, &base_url, stock, issued, leads_in_all.clone());
-        let scene = ArcSwap::from_pointee(scene);
-        Ok(Site { blueprint, base_url, scene, faults, leads_in_all })
+        Ok(Site { plot, scene: ArcSwap::from_pointee(scene), faults })
     }
 
     /// The dealer's id.
     pub fn id(&self) -> &str {
-        &self.blueprint.profile.dealer_id
+        &self.plot.id
     }
 
     /// The dealer in force and its card.
@@ -186,62 +269,92 @@ impl Site {
         self.scene.load()
     }
 
-    /// The base URL under which the dealer is reached.
+    /// The base URL below `/d/<dealer_id>`, under which every dealer is reached.
     pub fn base_url(&self) -> &str {
-        &self.base_url
+        &self.plot.base_url
     }
 
-    /// Goes back to the start: leads, conversations, diary and counters are empty again, the stock is that of the seed.
+    /// Has dealers go back to the start: leads, conversations, diary and counters are empty again, the stock is that of the
+    /// seed: of the one in force unless another is given.
     ///
     /// # Errors
-    /// When the stock of another seed cannot be generated; the dealer in force then stays.
-    pub fn reset(&self, seed: Option<u64>, now: Now) -> Result<u64, GenerateError> {
-        let before = self.scene.load_full();
-        let mut blueprint = self.blueprint.clone();
-        blueprint.spec.seed = seed.unwrap_or(before.dealer.spec().seed);
-        let stock = if blueprint.spec.seed == before.dealer.spec().seed {
-            before.dealer.stock().clone()
-        } else {
-            blueprint.make_stock()?
-        };
-        let scene = set_scene(&blueprint, &self.base_url, stock, now.business, self.leads_in_all.clone());
-        self.faults.engine.reset(now.traffic_ns);
-        self.scene.store(Arc::new(scene));
-        Ok(blueprint.spec.seed)
+    /// When the stock of another seed cannot be generated; the dealers in force then stay, all of them.
+    pub fn reset(sites: &[Site], seed: Option<u64>, now: Now) -> Result<(), GenerateError> {
+        let threads = sites.first().map_or(1, |site| site.plot.blueprint.threads);
+        let made = spread(sites.len(), threads, |place| {
+            let Site { plot, scene, .. } = &sites[place];
+            let before = &scene.load().dealer;
+            let seed = seed.unwrap_or(before.spec().seed);
+            let stock = match seed == before.spec().seed {
+                true => before.stock().clone(),
+                false => plot.make_stock(seed)?,
+            };
+            Ok::<_, GenerateError>(plot.open(seed, stock, now.business))
+        })?;
+        for (site, scene) in sites.iter().zip(made) {
+            site.faults.engine.reset(now.traffic_ns);
+            site.scene.store(Arc::new(scene));
+        }
+        Ok(())
+    }
+}
+
+/// What of a site stays over resets.
+#[derive(Debug)]
+struct Plot {
+    blueprint: Arc<Blueprint>,
+    /// Among all dealers, from 0 on.
+    number: u16,
+    id: String,
+    /// Below `/d/<dealer_id>`.
+    base_url: String,
+    /// Where it answers at the root, too.
+    root_url: Option<String>,
+    leads_in_all: Arc<AtomicU64>,
+}
+
+impl Plot {
+    fn new(blueprint: Arc<Blueprint>, number: u16, root: &str, leads_in_all: Arc<AtomicU64>) -> Plot {
+        let id = blueprint.profile.sibling_id(number);
+        let root_url = (number == 0).then(|| root.to_owned());
+        Plot { base_url: format!("{root}/d/{id}"), root_url, blueprint, number, id, leads_in_all }
+    }
+
+    fn make_stock(&self, seed: u64) -> Result<Arc<Inventory>, GenerateError> {
+        self.blueprint.make_stock(self.number, seed)
+    }
+
+    fn open(&self, seed: u64, stock: Arc<Inventory>, issued: Timestamp) -> Scene {
+        let Blueprint { spec, profile, day, .. } = &*self.blueprint;
+        let spec = DealerSpec { seed, ..spec.clone() };
+        let dealer = Dealer::open(spec, profile.sibling(self.number), stock, *day, self.leads_in_all.clone());
+        let card = publish(&dealer, &self.base_url, issued);
+        let root_card = self.root_url.as_ref().map(|root| publish(&dealer, root, issued));
+        Scene { dealer, card, root_card }
     }
 }
 
 impl Blueprint {
-    /// The stock: generated, or the caller's own.
+    /// The stock of dealer `number` under a seed: generated, or the caller's own.
     ///
     /// # Errors
     /// When it cannot be generated.
-    pub fn make_stock(&self) -> Result<Arc<Inventory>, GenerateError> {
+    pub fn make_stock(&self, number: u16, seed: u64) -> Result<Arc<Inventory>, GenerateError> {
         match &self.stock {
             Stock::Given(inventory) => Ok(inventory.clone()),
             Stock::Generated(vehicles) => {
-                let spec = Spec {
-                    vehicles: *vehicles,
-                    threads: self.threads,
-                    ..Spec::new(self.spec.seed, self.day)
-                };
-                Inventory::generate(&spec, &self.profile).map(Arc::new)
+                // Where there are several dealers, each thread makes whole ones.
+                let threads = if self.dealers > 1 { 1 } else { self.threads };
+                let spec = Spec { vehicles: *vehicles, dealer: number, threads, ..Spec::new(seed, self.day) };
+                Inventory::generate(&spec, &self.profile.sibling(number)).map(Arc::new)
             }
         }
     }
-}
 
-fn set_scene(
-    blueprint: &Blueprint,
-    base_url: &str,
-    stock: Arc<Inventory>,
-    issued: Timestamp,
-    leads_in_all: Arc<AtomicU64>,
-) -> Scene {
-    let (spec, profile) = (blueprint.spec.clone(), blueprint.profile.clone());
-    let dealer = Dealer::open(spec, profile, stock, blueprint.day, leads_in_all);
-    let card = publish(&dealer, base_url, issued);
-    Scene { dealer, card }
+    /// The number of a dealer, of all those that a process may have.
+    pub fn number_of(&self, dealer_id: &str) -> Option<u16> {
+        (0..MOST_DEALERS).find(|&number| self.profile.sibling_id(number) == dealer_id)
+    }
 }
 
 /// The card and its entity tag. Its version id is derived from what it says, so that it changes when the card does.

@@ -1,31 +1,38 @@
 //! `/faults`, `/faults/rules`, `/faults/catalogue` and `/magic`.
 
-use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::{AdminReply, AdminRequest, json_reply, problem};
 use crate::dealer::clock::Now;
-use crate::faults::{EditError, FaultDesk, Plan, Rule, catalogue, registry};
+use crate::faults::{Edit, EditError, Engine, Plan, catalogue, registry};
+use crate::world::Site;
 
-/// Answers a request below `/faults`, or for `/magic`.
-pub(super) fn handle(desk: &FaultDesk, request: AdminRequest<'_>, now: Now) -> AdminReply {
-    let engine = &desk.engine;
-    let if_match = request.if_match;
+/// Answers a request below `/faults`, or for `/magic`, for these dealers together.
+pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> AdminReply {
+    let engines: Vec<&Engine> = sites.iter().map(|site| &site.faults.engine).collect();
+    let edited = |edit: Edit<'_>| {
+        let result = Engine::edit(&engines, &edit, request.if_match, now.traffic_ns);
+        edited(sites, result)
+    };
     match (request.method, request.path) {
         ("GET" | "HEAD", "/faults") => {
-            AdminReply { etag: Some(engine.etag()), ..json_reply(200, &engine.to_json()) }
+            AdminReply { etag: Some(Engine::etag_of(&engines)), ..json_reply(200, &shown(sites)) }
         }
         ("PUT", "/faults") => match text(request.body)
             .and_then(|text| Plan::parse("the plan", text, registry()).map_err(|error| error.to_string()))
         {
-            Ok(plan) => edited(desk, engine.put(plan, if_match, now.traffic_ns)),
+            Ok(plan) => edited(Edit::Put(Arc::new(plan))),
             Err(error) => problem(400, &error),
         },
-        ("DELETE", "/faults") => edited(desk, engine.clear(if_match, now.traffic_ns)),
+        ("DELETE", "/faults") => edited(Edit::Clear),
         (_, "/faults") => {
             AdminReply { allow: Some("GET, HEAD, PUT, DELETE"), ..problem(405, "use GET, PUT or DELETE") }
         }
         ("GET" | "HEAD", "/faults/catalogue") => json_reply(200, &catalogue::json()),
-        ("GET" | "HEAD", "/magic") => match desk.magic {
+        ("GET" | "HEAD", "/magic") => match sites.iter().any(|site| site.faults.magic) {
             true => json_reply(200, &catalogue::magic_table()),
             false => problem(404, "magic values are switched off (--no-magic)"),
         },
@@ -35,14 +42,14 @@ pub(super) fn handle(desk: &FaultDesk, request: AdminRequest<'_>, now: Now) -> A
         ("POST", "/faults/rules") => match text(request.body).and_then(|text| {
             Plan::parse_rule("the rule", text, registry()).map_err(|error| error.to_string())
         }) {
-            Ok(rule) => edited(desk, add(desk, rule, if_match, now)),
+            Ok(rule) => edited(Edit::AddRule(Arc::new(rule))),
             Err(error) => problem(400, &error),
         },
         (_, "/faults/rules") => AdminReply { allow: Some("POST"), ..problem(405, "use POST") },
         (method, path) => match (method, path.strip_prefix("/faults/rules/")) {
-            ("DELETE", Some(id)) => edited(desk, engine.remove_rule(id, if_match)),
+            ("DELETE", Some(id)) => edited(Edit::RemoveRule(id)),
             ("PATCH", Some(id)) => match serde_json::from_slice::<Patch>(request.body) {
-                Ok(patch) => edited(desk, engine.set_enabled(id, patch.enabled, if_match)),
+                Ok(patch) => edited(Edit::SetEnabled(id, patch.enabled)),
                 Err(error) => problem(400, &format!("{error}; the body is {{\"enabled\": true|false}}")),
             },
             (_, Some(_)) => {
@@ -53,8 +60,37 @@ pub(super) fn handle(desk: &FaultDesk, request: AdminRequest<'_>, now: Now) -> A
     }
 }
 
-fn add(desk: &FaultDesk, rule: Rule, if_match: Option<&str>, now: Now) -> Result<String, EditError> {
-    desk.engine.add_rule(rule, if_match, now.traffic_ns)
+/// The rules in force at the first of these dealers, with what each fired at all of them, and who has others.
+fn shown(sites: &[Site]) -> Value {
+    let engine = &sites[0].faults.engine;
+    let mut shown = engine.to_json();
+    if sites.len() > 1 {
+        for (rule, fired) in fired(sites) {
+            if let Some(state) = shown["state"].get_mut(&*rule) {
+                state["fired"] = fired.into();
+            }
+        }
+        let forgotten: u64 = sites.iter().map(|site| site.faults.engine.forgotten()).sum();
+        let others = sites.iter().filter(|site| !site.faults.engine.agrees_with(engine));
+        let others: Vec<&str> = others.map(Site::id).collect();
+        shown["counts_forgotten"] = forgotten.into();
+        shown["dealers_with_other_rules"] = others.into();
+    }
+    shown
+}
+
+/// How often each rule fired at these dealers together, in the order in which they are met.
+pub(super) fn fired(sites: &[Site]) -> Vec<(Arc<str>, u64)> {
+    let mut places: HashMap<Arc<str>, usize> = HashMap::new();
+    let mut sums: Vec<(Arc<str>, u64)> = Vec::new();
+    for (rule, fired) in sites.iter().flat_map(|site| site.faults.engine.fired()) {
+        let place = *places.entry(rule.clone()).or_insert_with(|| {
+            sums.push((rule, 0));
+            sums.len() - 1
+        });
+        sums[place].1 += fired;
+    }
+    sums
 }
 
 #[derive(serde::Deserialize)]
@@ -67,9 +103,9 @@ fn text(body: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(body).map_err(|error| format!("the body is not UTF-8: {error}"))
 }
 
-fn edited(desk: &FaultDesk, result: Result<String, EditError>) -> AdminReply {
+fn edited(sites: &[Site], result: Result<String, EditError>) -> AdminReply {
     match result {
-        Ok(etag) => AdminReply { etag: Some(etag), ..json_reply(200, &desk.engine.to_json()) },
+        Ok(etag) => AdminReply { etag: Some(etag), ..json_reply(200, &shown(sites)) },
         Err(error) => {
             let status = match error {
                 EditError::Unknown { .. } => 404,

@@ -1,28 +1,34 @@
 //! `/journal` and `/verify`.
 
-use super::{AdminReply, AdminRequest, problem};
-use crate::journal::{Filter, Journal, Query, Subscriber};
+use super::{AdminReply, AdminRequest, Scope, problem};
+use crate::journal::{Filter, Query, Subscriber};
+use crate::world::{World, split_path};
 
 /// Whether a path is one of these.
 pub(super) fn is_ours(path: &str) -> bool {
     path == "/verify" || path == "/journal" || path.starts_with("/journal/")
 }
 
-/// Answers a request for the journal, or, where a dealer is named, for its part of it. `/journal/stream` is answered
-/// here only where it cannot be had.
-pub(super) fn handle(journal: &Journal, dealer: Option<&str>, request: AdminRequest<'_>) -> AdminReply {
+/// Answers a request for the journal, or, of one of several dealers, for its part of it. `/journal/stream` is answered here
+/// only where it cannot be had.
+pub(super) fn handle(scope: &Scope<'_>, request: AdminRequest<'_>) -> AdminReply {
+    let (journal, dealer) = (&scope.world.journal, scope.dealer());
     if !journal.is_on() {
-        return problem(404, "the journal is switched off (--journal 0)");
+        return switched_off();
     }
     match (request.method, request.path) {
         ("GET" | "HEAD", "/journal") => match filter(request.query, dealer) {
             Ok(filter) => to_reply(&journal.query(&filter)),
             Err(refusal) => refusal,
         },
-        ("DELETE", "/journal") => {
+        ("DELETE", "/journal") if dealer.is_none() => {
             journal.clear();
             AdminReply { body: Vec::new(), ..problem(204, "") }
         }
+        (_, "/journal") if dealer.is_some() => AdminReply {
+            allow: Some("GET, HEAD"),
+            ..problem(405, "use GET; the journal is one for all dealers, and DELETE /journal clears it")
+        },
         (_, "/journal") => {
             AdminReply { allow: Some("GET, HEAD, DELETE"), ..problem(405, "use GET or DELETE") }
         }
@@ -36,24 +42,39 @@ pub(super) fn handle(journal: &Journal, dealer: Option<&str>, request: AdminRequ
     }
 }
 
-/// Who asks for `GET /journal/stream`, and from where it goes on.
+fn switched_off() -> AdminReply {
+    problem(404, "the journal is switched off (--journal 0)")
+}
+
+/// Who asks for a stream, and from where it goes on; `None` when the path is no `/journal/stream`.
 ///
 /// # Errors
-/// The refusal, if there is no such stream.
+/// The refusal, if the stream cannot be had.
 pub fn subscriber(
-    journal: &Journal,
-    dealer: Option<&str>,
+    world: &World,
+    path: &str,
     query: &str,
     last_event_id: Option<&str>,
-) -> Result<Subscriber, AdminReply> {
-    if !journal.is_on() {
-        return Err(problem(404, "the journal is switched off (--journal 0)"));
+) -> Option<Result<Subscriber, AdminReply>> {
+    let (sites, path) = match split_path(path) {
+        None => (world.sites(), path),
+        // The usual handler knows what to say of a dealer that there is not.
+        Some((dealer_id, path)) => (std::slice::from_ref(world.site(dealer_id)?), path),
+    };
+    if path != "/journal/stream" {
+        return None;
     }
-    let subscriber = Subscriber::new(filter(query, dealer)?);
-    Ok(match last_event_id {
-        Some(id) => subscriber.resume(id),
-        None => subscriber,
-    })
+    if !world.journal.is_on() {
+        return Some(Err(switched_off()));
+    }
+    let scope = Scope { world, sites, is_all: false };
+    Some(filter(query, scope.dealer()).map(|filter| {
+        let subscriber = Subscriber::new(filter);
+        match last_event_id {
+            Some(id) => subscriber.resume(id),
+            None => subscriber,
+        }
+    }))
 }
 
 fn filter(query: &str, dealer: Option<&str>) -> Result<Filter, AdminReply> {

@@ -1,33 +1,124 @@
-//! Metrics in the OpenMetrics 1.0 text format.
+//! Metrics in the OpenMetrics 1.0 text format: of one dealer, or the sums of all and what is the listener's. Several dealers
+//! do not make more series: those of each are at its own `/d/<dealer_id>/metrics`.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use crate::world::World;
+use super::Scope;
+use super::faults::fired;
+use crate::dealer::Dealer;
+use crate::journal::Totals;
+use crate::world::{Site, Traffic};
 
 /// Writes a family's head.
 fn family(out: &mut String, name: &str, kind: &str, help: &str) {
     _ = writeln!(out, "# TYPE {name} {kind}\n# HELP {name} {help}");
 }
 
-/// Everything that is counted. Label values are ids and codes of ours, so none needs escaping.
-pub(super) fn write(world: &World) -> String {
-    let site = world.first();
-    let scene = site.scene();
-    let dealer = &scene.dealer;
-    let mut out = String::new();
+/// Writes a family of one value.
+fn single(out: &mut String, (name, kind, help): (&str, &str, &str), value: u64) {
+    family(out, name, kind, help);
+    let suffix = if kind == "counter" { "_total" } else { "" };
+    _ = writeln!(out, "{name}{suffix} {value}");
+}
 
+/// What is counted of a dealer, in the order of [`dealer_values`].
+const OF_DEALER: [(&str, &str, &str); 9] = [
+    ("dealer_sim_leads", "counter", "Leads received since the start or the last reset."),
+    ("dealer_sim_leads_dropped", "counter", "Leads no longer kept in full."),
+    ("dealer_sim_idempotency_keys_dropped", "counter", "Idempotency keys forgotten before their time."),
+    ("dealer_sim_bookings_dropped", "counter", "Bookings forgotten to keep the diary bounded."),
+    ("dealer_sim_conversations_dropped", "counter", "Conversations forgotten."),
+    ("dealer_sim_buckets_dropped", "counter", "Rate-limit buckets forgotten."),
+    ("dealer_sim_keys_dropped", "counter", "Stable keys forgotten."),
+    ("dealer_sim_conversations", "gauge", "Conversations remembered."),
+    ("dealer_sim_vehicles", "gauge", "Vehicles known."),
+];
+
+fn dealer_values(dealer: &Dealer) -> [u64; OF_DEALER.len()] {
+    let (received, dropped, keys_dropped, booked_dropped) = {
+        let desk = dealer.desk();
+        (desk.leads.received, desk.leads.dropped, desk.leads.forgotten, desk.diary.forgotten)
+    };
+    [
+        received,
+        dropped,
+        keys_dropped,
+        booked_dropped,
+        dealer.conversations().dropped(),
+        dealer.buckets().map_or(0, |buckets| buckets.forgotten),
+        dealer.attempts().forgotten(),
+        dealer.conversations().count() as u64,
+        u64::from(dealer.inventory().len()),
+    ]
+}
+
+/// Everything that is counted. Label values are ids and codes of ours, so none needs escaping.
+pub(super) fn write(scope: &Scope<'_>) -> String {
+    let mut out = String::new();
     family(&mut out, "dealer_sim_calls", "counter", "JSON-RPC calls answered, by skill and outcome.");
-    for (skill, outcome, count) in dealer.counters().list() {
+    for ((skill, outcome), count) in calls(scope.sites) {
         _ = writeln!(out, "dealer_sim_calls_total{{skill=\"{skill}\",outcome=\"{outcome}\"}} {count}");
     }
-
     family(&mut out, "dealer_sim_faults", "counter", "Faults that happened, by rule.");
-    for (rule, count) in site.faults.engine.fired() {
+    for (rule, count) in fired(scope.sites) {
         _ = writeln!(out, "dealer_sim_faults_total{{rule=\"{rule}\"}} {count}");
     }
+    if scope.is_all {
+        write_traffic(&mut out, &scope.world.traffic);
+        write_journal(&mut out, scope.world.journal.totals());
+        let dealers = ("dealer_sim_dealers", "gauge", "Dealers served.");
+        single(&mut out, dealers, scope.sites.len() as u64);
+    }
+    let mut sums = [0; OF_DEALER.len()];
+    for site in scope.sites {
+        for (sum, value) in sums.iter_mut().zip(dealer_values(&site.scene().dealer)) {
+            *sum += value;
+        }
+    }
+    for (of_dealer, sum) in OF_DEALER.into_iter().zip(sums) {
+        single(&mut out, of_dealer, sum);
+    }
+    let seed = scope.first().scene().dealer.spec().seed;
+    single(&mut out, ("dealer_sim_seed", "gauge", "The seed in force, of the first dealer."), seed);
+    out.push_str("# EOF\n");
+    out
+}
 
-    let traffic = &world.traffic;
+/// Calls by skill and outcome, of all dealers together.
+fn calls(sites: &[Site]) -> Vec<((&'static str, String), u64)> {
+    let mut sums: Vec<((&'static str, String), u64)> = Vec::new();
+    for site in sites {
+        for (skill, outcome, count) in site.scene().dealer.counters().list() {
+            let name = (skill, outcome);
+            match sums.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += count,
+                None => sums.push((name, count)),
+            }
+        }
+    }
+    sums
+}
+
+fn write_journal(out: &mut String, totals: Totals) {
+    let families = [
+        (
+            "dealer_sim_journal_recorded",
+            "counter",
+            "Entries of the journal since it was last cleared.",
+            totals.recorded,
+        ),
+        ("dealer_sim_journal_dropped", "counter", "Those that no longer fit.", totals.dropped),
+        ("dealer_sim_journal_entries", "gauge", "Entries that can be read.", totals.kept),
+        ("dealer_sim_journal_bytes", "gauge", "Bytes of texts and bodies in the journal.", totals.bytes),
+    ];
+    for (name, kind, help, value) in families {
+        single(out, (name, kind, help), value);
+    }
+}
+
+/// What is the listener's, whichever dealer is asked.
+fn write_traffic(out: &mut String, traffic: &Traffic) {
     let counters = [
         ("dealer_sim_http_requests", "HTTP requests answered.", &traffic.requests),
         ("dealer_sim_http_connections", "Connections accepted.", &traffic.connections),
@@ -41,55 +132,13 @@ pub(super) fn write(world: &World) -> String {
         ("dealer_sim_panics", "Handlers that failed unexpectedly.", &traffic.panics),
     ];
     for (name, help, counter) in counters {
-        family(&mut out, name, "counter", help);
-        _ = writeln!(out, "{name}_total {}", counter.load(Ordering::Relaxed));
-    }
-    let (received, dropped, keys_dropped, booked_dropped) = {
-        let desk = dealer.desk();
-        (desk.leads.received, desk.leads.dropped, desk.leads.forgotten, desk.diary.forgotten)
-    };
-    let journal = world.journal.totals();
-    let limited = dealer.buckets().map_or(0, |buckets| buckets.forgotten);
-    let totals = [
-        ("dealer_sim_leads", "Leads received since the start or the last reset.", received),
-        ("dealer_sim_leads_dropped", "Leads no longer kept in full.", dropped),
-        (
-            "dealer_sim_idempotency_keys_dropped",
-            "Idempotency keys forgotten before their time.",
-            keys_dropped,
-        ),
-        ("dealer_sim_bookings_dropped", "Bookings forgotten to keep the diary bounded.", booked_dropped),
-        ("dealer_sim_conversations_dropped", "Conversations forgotten.", dealer.conversations().dropped()),
-        ("dealer_sim_buckets_dropped", "Rate-limit buckets forgotten.", limited),
-        (
-            "dealer_sim_journal_recorded",
-            "Entries of the journal since it was last cleared.",
-            journal.recorded,
-        ),
-        ("dealer_sim_journal_dropped", "Those that no longer fit.", journal.dropped),
-        ("dealer_sim_keys_dropped", "Stable keys forgotten.", dealer.attempts().forgotten()),
-    ];
-    for (name, help, count) in totals {
-        family(&mut out, name, "counter", help);
-        _ = writeln!(out, "{name}_total {count}");
+        single(out, (name, "counter", help), counter.load(Ordering::Relaxed));
     }
     let gauges = [
-        ("dealer_sim_http_connections_open", "Connections open now.", traffic.open.load(Ordering::Relaxed)),
-        (
-            "dealer_sim_http_requests_in_flight",
-            "Requests being answered now.",
-            traffic.in_flight.load(Ordering::Relaxed),
-        ),
-        ("dealer_sim_journal_entries", "Entries that can be read.", journal.kept),
-        ("dealer_sim_journal_bytes", "Bytes of texts and bodies in the journal.", journal.bytes),
-        ("dealer_sim_conversations", "Conversations remembered.", dealer.conversations().count() as u64),
-        ("dealer_sim_vehicles", "Vehicles known.", u64::from(dealer.inventory().len())),
-        ("dealer_sim_seed", "The seed in force.", dealer.spec().seed),
+        ("dealer_sim_http_connections_open", "Connections open now.", &traffic.open),
+        ("dealer_sim_http_requests_in_flight", "Requests being answered now.", &traffic.in_flight),
     ];
-    for (name, help, value) in gauges {
-        family(&mut out, name, "gauge", help);
-        _ = writeln!(out, "{name} {value}");
+    for (name, help, gauge) in gauges {
+        single(out, (name, "gauge", help), gauge.load(Ordering::Relaxed));
     }
-    out.push_str("# EOF\n");
-    out
 }

@@ -1,15 +1,15 @@
 //! Run-time control, as handlers that the server mounts on a listener of its own. They read and change values; the
-//! sockets are the server's.
+//! sockets are the server's. A path below `/d/<dealer_id>` speaks of one dealer, any other of all.
 
 mod faults;
 pub mod journal;
 mod metrics;
+mod state;
 
 use serde_json::{Value, json};
 
 use crate::dealer::clock::Now;
-use crate::inventory::Lookup;
-use crate::world::{Site, World};
+use crate::world::{Site, World, split_path};
 
 /// Leads or conversations listed unless the request says.
 const DEFAULT_LIMIT: usize = 1000;
@@ -58,12 +58,49 @@ fn problem(status: u16, text: &str) -> AdminReply {
 
 /// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun.
 pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
-    let site = world.first();
+    let (sites, is_all, path) = match split_path(request.path) {
+        None => (world.sites(), true, request.path),
+        Some((dealer_id, path)) => match world.site(dealer_id) {
+            Some(site) => (std::slice::from_ref(site), false, path),
+            None => return problem(404, "no dealer has this id; GET / lists the dealers"),
+        },
+    };
+    let scope = Scope { world, sites, is_all };
+    handle_in(&scope, AdminRequest { path, ..request }, ready, now)
+}
+
+/// The dealers that a request speaks of.
+pub(super) struct Scope<'w> {
+    world: &'w World,
+    /// At least one.
+    sites: &'w [Site],
+    /// Whether it speaks of all, having come without `/d/<dealer_id>`.
+    is_all: bool,
+}
+
+impl Scope<'_> {
+    /// The dealer that stands for all where only one can.
+    fn first(&self) -> &Site {
+        &self.sites[0]
+    }
+
+    /// The dealer, if there are others that it does not speak of.
+    fn dealer(&self) -> Option<&str> {
+        (self.sites.len() < self.world.sites().len()).then(|| self.first().id())
+    }
+
+    /// Where each dealer's resources are.
+    fn paths(&self) -> Vec<String> {
+        self.sites.iter().map(|site| format!("/d/{}", site.id())).collect()
+    }
+}
+
+fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
     if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
-        return faults::handle(&site.faults, request, now);
+        return faults::handle(scope.sites, request, now);
     }
     if journal::is_ours(request.path) {
-        return journal::handle(&world.journal, None, request);
+        return journal::handle(scope, request);
     }
     let is_read = matches!(request.method, "GET" | "HEAD");
     let is_reset = request.path == "/reset";
@@ -73,41 +110,32 @@ pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -
     if !is_reset && !is_read {
         return AdminReply { allow: Some("GET, HEAD"), ..problem(405, "use GET") };
     }
-    let scene = site.scene();
-    let dealer = &scene.dealer;
     let limit = limit(request.query);
     match request.path {
         "/livez" => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" if ready => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" => json_reply(503, &json!({ "status": "stopping" })),
-        "/reset" => reset(world, site, request.body, now),
-        "/fixtures" => match serde_json::to_value(dealer.fixtures(now)) {
-            Ok(value) => json_reply(200, &value),
-            Err(error) => problem(500, &error.to_string()),
-        },
-        "/leads" => {
-            let desk = dealer.desk();
-            let leads: Vec<_> = desk.leads.newest(limit).collect();
-            let counts = (desk.leads.received, desk.leads.dropped);
-            json_reply(200, &json!({ "received": counts.0, "dropped": counts.1, "leads": leads }))
-        }
-        "/conversations" => {
-            let all = dealer.conversations();
-            json_reply(
-                200,
-                &json!({ "count": all.count(), "dropped": all.dropped(), "conversations": all.list(limit) }),
-            )
-        }
+        "/reset" => reset(scope, request.body, now),
+        "/fixtures" => state::fixtures(scope, now),
+        "/leads" => state::leads(scope.sites, limit),
+        "/conversations" => state::conversations(scope.sites, limit),
         "/metrics" => AdminReply {
             status: 200,
             content_type: "application/openmetrics-text; version=1.0.0; charset=utf-8",
             allow: None,
             etag: None,
-            body: metrics::write(world).into_bytes(),
+            body: metrics::write(scope).into_bytes(),
         },
-        "/" => json_reply(200, &json!({ "resources": RESOURCES, "dealer": site.base_url() })),
+        "/" => {
+            let mut about = json!({ "resources": RESOURCES, "dealer": scope.first().base_url() });
+            if scope.is_all {
+                about["dealer"] = scope.world.base_url().into();
+                about["dealers"] = scope.paths().into();
+            }
+            json_reply(200, &about)
+        }
         path => match path.strip_prefix("/vehicles/") {
-            Some(vin) => vehicle(site, vin),
+            Some(vin) => state::vehicle(scope.sites, vin),
             None => problem(404, &format!("no such resource; there are {}", RESOURCES.join(", "))),
         },
     }
@@ -139,21 +167,8 @@ fn limit(query: &str) -> usize {
         .unwrap_or(DEFAULT_LIMIT)
 }
 
-fn vehicle(site: &Site, vin: &str) -> AdminReply {
-    let scene = site.scene();
-    let inventory = scene.dealer.inventory();
-    match inventory.find(Some(vin), None, None) {
-        Lookup::Unknown => problem(404, "no vehicle has this VIN"),
-        Lookup::Listed(row) | Lookup::Sold(row) => {
-            let mut body = Vec::new();
-            inventory.detail(row, &mut body);
-            body.push(b'\n');
-            AdminReply { status: 200, content_type: JSON, allow: None, etag: None, body }
-        }
-    }
-}
-
-fn reset(world: &World, site: &Site, body: &[u8], now: Now) -> AdminReply {
+fn reset(scope: &Scope<'_>, body: &[u8], now: Now) -> AdminReply {
+    let sites = scope.sites;
     let seed = if body.iter().all(u8::is_ascii_whitespace) {
         None
     } else {
@@ -162,10 +177,13 @@ fn reset(world: &World, site: &Site, body: &[u8], now: Now) -> AdminReply {
             Err(error) => return problem(400, &format!("{error}; the body is empty or {{\"seed\": N}}")),
         }
     };
-    match site.reset(seed, now) {
-        Ok(seed) => {
-            world.journal.clear();
-            json_reply(200, &json!({ "status": "ok", "seed": seed }))
+    match Site::reset(sites, seed, now) {
+        Ok(()) => {
+            // One of several dealers leaves the journal, which is everybody's.
+            if scope.dealer().is_none() {
+                scope.world.journal.clear();
+            }
+            json_reply(200, &json!({ "status": "ok", "seed": sites[0].scene().dealer.spec().seed }))
         }
         Err(error) => problem(500, &error.to_string()),
     }

@@ -22,6 +22,9 @@ pub type Digest = [u8; 32];
 /// A lead that was received.
 #[derive(Debug, Clone, Serialize)]
 pub struct Lead {
+    /// Its place among all leads of the process.
+    #[serde(skip)]
+    pub number: u64,
     /// Its identifier.
     pub lead_id: String,
     /// When it was received (business clock), RFC 3339.
@@ -200,6 +203,7 @@ mod tests {
     fn lead(n: u64) -> Lead {
         let raw = |text: String| RawValue::from_string(text).unwrap();
         Lead {
+            number: n,
             lead_id: format!("lead_{n}"),
             received_at: String::new(),
             context_id: String::new(),

@@ -154,9 +154,9 @@ impl Dealer {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a lead that was received.
-    pub(crate) fn count_lead(&self) {
-        self.leads_in_all.fetch_add(1, Ordering::Relaxed);
+    /// Counts a lead that was received, and says how many came before it, to any dealer.
+    pub(crate) fn count_lead(&self) -> u64 {
+        self.leads_in_all.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Takes a token from the bucket that a fault describes.

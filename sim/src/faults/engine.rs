@@ -13,6 +13,7 @@ use super::counters::Occurrences;
 use super::decide::{Decision, Facts, Layers, Live, Tally, decide};
 use super::effect::Slot;
 use super::plan::{MAX_RULES, Plan, Rule};
+use crate::stable::stable_hash;
 
 /// Why a change of the rules in force is refused. The rules stay as they were.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +51,23 @@ pub enum EditError {
     /// Too many rules.
     #[error("the admin layer holds {MAX_RULES} rules, which is the most; remove some")]
     Full,
+}
+
+/// A change of the rules in force.
+#[derive(Debug)]
+pub(crate) enum Edit<'a> {
+    /// See [`Engine::put`].
+    Put(Arc<Plan>),
+    /// See [`Engine::clear`].
+    Clear,
+    /// See [`Engine::reset`].
+    Reset,
+    /// See [`Engine::add_rule`].
+    AddRule(Arc<Rule>),
+    /// See [`Engine::set_enabled`].
+    SetEnabled(&'a str, bool),
+    /// See [`Engine::remove_rule`].
+    RemoveRule(&'a str),
 }
 
 /// Decides faults by rules that can change while it does.
@@ -146,15 +164,7 @@ impl Engine {
     /// `if_match` is given and none of its ETags is that of the rules in force; a rule of the admin layer has an id of the
     /// plan.
     pub fn put(&self, plan: Plan, if_match: Option<&str>, now_ns: u64) -> Result<String, EditError> {
-        self.edit(if_match, |force| {
-            let admin: Vec<Live> = force.admin().cloned().collect();
-            for live in &admin {
-                if plan.rules().iter().any(|rule| rule.id == live.rule.id) {
-                    return Err(EditError::Double { id: live.rule.id.to_string() });
-                }
-            }
-            Ok(self.in_force(Arc::new(plan), admin, force.edits, now_ns))
-        })
+        Engine::edit(&[self], &Edit::Put(Arc::new(plan)), if_match, now_ns)
     }
 
     /// Removes the plan and the admin layer. Gives the new ETag.
@@ -162,14 +172,13 @@ impl Engine {
     /// # Errors
     /// As [`put`](Engine::put).
     pub fn clear(&self, if_match: Option<&str>, now_ns: u64) -> Result<String, EditError> {
-        self.edit(if_match, |force| Ok(self.in_force(Arc::default(), Vec::new(), force.edits, now_ns)))
+        Engine::edit(&[self], &Edit::Clear, if_match, now_ns)
     }
 
     /// Goes back to the plan of the start, without an admin layer; counters start anew.
     pub fn reset(&self, now_ns: u64) {
         // Without If-Match nothing can refuse it.
-        let back = |force: &Force| Ok(self.in_force(self.start.clone(), Vec::new(), force.edits, now_ns));
-        drop(self.edit(None, back));
+        drop(Engine::edit(&[self], &Edit::Reset, None, now_ns));
     }
 
     /// Adds a rule to the admin layer, behind those that are there; its time and counts begin now. Gives the new ETag.
@@ -177,18 +186,7 @@ impl Engine {
     /// # Errors
     /// The id is taken, the layer is full, or as [`put`](Engine::put).
     pub fn add_rule(&self, rule: Rule, if_match: Option<&str>, now_ns: u64) -> Result<String, EditError> {
-        self.edit(if_match, |force| {
-            if force.rules.iter().any(|live| live.rule.id == rule.id) {
-                return Err(EditError::Double { id: rule.id.to_string() });
-            }
-            let admin = force.admin().count();
-            if admin >= MAX_RULES {
-                return Err(EditError::Full);
-            }
-            let mut rules = force.rules.clone();
-            rules.insert(admin, self.live(Arc::new(rule), true, now_ns));
-            Ok(force.with_rules(rules))
-        })
+        Engine::edit(&[self], &Edit::AddRule(Arc::new(rule)), if_match, now_ns)
     }
 
     /// Enables or disables a rule of either layer; what it counted stays. Gives the new ETag.
@@ -196,12 +194,7 @@ impl Engine {
     /// # Errors
     /// There is no such rule, or as [`put`](Engine::put).
     pub fn set_enabled(&self, id: &str, enabled: bool, if_match: Option<&str>) -> Result<String, EditError> {
-        self.edit(if_match, |force| {
-            let mut rules = force.rules.clone();
-            let found = rules.iter_mut().find(|live| &*live.rule.id == id);
-            found.ok_or_else(|| force.unknown(id))?.enabled = enabled;
-            Ok(force.with_rules(rules))
-        })
+        Engine::edit(&[self], &Edit::SetEnabled(id, enabled), if_match, 0)
     }
 
     /// Removes a rule of the admin layer. Gives the new ETag.
@@ -209,14 +202,106 @@ impl Engine {
     /// # Errors
     /// There is no such rule, it is the plan's, or as [`put`](Engine::put).
     pub fn remove_rule(&self, id: &str, if_match: Option<&str>) -> Result<String, EditError> {
-        self.edit(if_match, |force| match force.rules.iter().find(|live| &*live.rule.id == id) {
-            None => Err(force.unknown(id)),
-            Some(live) if !live.is_admin => Err(EditError::OfPlan { id: id.to_owned() }),
-            Some(_) => {
-                let others = force.rules.iter().filter(|live| &*live.rule.id != id);
-                Ok(force.with_rules(others.cloned().collect()))
+        Engine::edit(&[self], &Edit::RemoveRule(id), if_match, 0)
+    }
+
+    /// Changes the rules of several dealers alike: all of them, or none where one refuses. Gives the new ETag of all.
+    /// Whoever edits several at once must name them in one order.
+    ///
+    /// # Errors
+    /// As those of the edit itself.
+    pub(crate) fn edit(
+        engines: &[&Engine],
+        edit: &Edit<'_>,
+        if_match: Option<&str>,
+        now_ns: u64,
+    ) -> Result<String, EditError> {
+        let editing = engines.iter().map(|engine| &engine.editing);
+        let _editors: Vec<_> =
+            editing.map(|editing| editing.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+        let is = Engine::etag_of(engines);
+        if if_match.is_some_and(|wanted| !wanted.split(',').any(|tag| [&is, "*"].contains(&tag.trim()))) {
+            return Err(EditError::Stale { is });
+        }
+        let change = |engine: &&Engine| {
+            let force = engine.force.load_full();
+            Ok(Force { edits: force.edits + 1, ..engine.changed(&force, edit, now_ns)? })
+        };
+        let changed = engines.iter().map(change).collect::<Result<Vec<Force>, EditError>>()?;
+        for (engine, force) in engines.iter().zip(changed) {
+            let has_rules = !force.rules.is_empty();
+            engine.force.store(Arc::new(force));
+            // Behind the rules: a reader that sees the flag finds them.
+            engine.has_rules.store(has_rules, Ordering::Release);
+        }
+        Ok(Engine::etag_of(engines))
+    }
+
+    /// What an edit makes of the rules in force.
+    fn changed(&self, force: &Force, edit: &Edit<'_>, now_ns: u64) -> Result<Force, EditError> {
+        match edit {
+            Edit::Put(plan) => {
+                let admin: Vec<Live> = force.admin().cloned().collect();
+                for live in &admin {
+                    if plan.rules().iter().any(|rule| rule.id == live.rule.id) {
+                        return Err(EditError::Double { id: live.rule.id.to_string() });
+                    }
+                }
+                Ok(self.in_force(plan.clone(), admin, force.edits, now_ns))
             }
-        })
+            Edit::Clear => Ok(self.in_force(Arc::default(), Vec::new(), force.edits, now_ns)),
+            Edit::Reset => Ok(self.in_force(self.start.clone(), Vec::new(), force.edits, now_ns)),
+            Edit::AddRule(rule) => {
+                if force.rules.iter().any(|live| live.rule.id == rule.id) {
+                    return Err(EditError::Double { id: rule.id.to_string() });
+                }
+                let admin = force.admin().count();
+                if admin >= MAX_RULES {
+                    return Err(EditError::Full);
+                }
+                let mut rules = force.rules.clone();
+                rules.insert(admin, self.live(rule.clone(), true, now_ns));
+                Ok(force.with_rules(rules))
+            }
+            Edit::SetEnabled(id, enabled) => {
+                let mut rules = force.rules.clone();
+                let found = rules.iter_mut().find(|live| &*live.rule.id == *id);
+                found.ok_or_else(|| force.unknown(id))?.enabled = *enabled;
+                Ok(force.with_rules(rules))
+            }
+            Edit::RemoveRule(id) => match force.rules.iter().find(|live| &*live.rule.id == *id) {
+                None => Err(force.unknown(id)),
+                Some(live) if !live.is_admin => Err(EditError::OfPlan { id: (*id).to_owned() }),
+                Some(_) => {
+                    let others = force.rules.iter().filter(|live| &*live.rule.id != *id);
+                    Ok(force.with_rules(others.cloned().collect()))
+                }
+            },
+        }
+    }
+
+    /// The ETag of the rules of several dealers, in its quotes: that of the only one's, or one of its own.
+    pub(crate) fn etag_of(engines: &[&Engine]) -> String {
+        match engines {
+            [only] => only.etag(),
+            all => {
+                let tags: String = all.iter().map(|engine| engine.etag()).collect();
+                format!("\"{:016x}-all\"", stable_hash(8, tags.as_bytes()))
+            }
+        }
+    }
+
+    /// Whether the same rules are in force as at another dealer.
+    pub(crate) fn agrees_with(&self, other: &Engine) -> bool {
+        let (own, other) = (self.force.load(), other.force.load());
+        let same = |(own, other): (&Live, &Live)| {
+            own.enabled == other.enabled
+                && own.is_admin == other.is_admin
+                && (Arc::ptr_eq(&own.rule, &other.rule) || own.rule.to_json() == other.rule.to_json())
+        };
+        own.plan.hash() == other.plan.hash()
+            && own.rules.len() == other.rules.len()
+            && own.rules.iter().zip(&other.rules).all(same)
     }
 
     /// The ETag of the rules in force, in its quotes.
@@ -260,25 +345,6 @@ impl Engine {
             "state": state,
             "counts_forgotten": force.occurrences.forgotten(),
         })
-    }
-
-    fn edit(
-        &self,
-        if_match: Option<&str>,
-        change: impl FnOnce(&Force) -> Result<Force, EditError>,
-    ) -> Result<String, EditError> {
-        let _editor = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
-        let force = self.force.load_full();
-        let is = force.etag();
-        if if_match.is_some_and(|wanted| !wanted.split(',').any(|tag| [&is, "*"].contains(&tag.trim()))) {
-            return Err(EditError::Stale { is });
-        }
-        let changed = Force { edits: force.edits + 1, ..change(&force)? };
-        let (etag, has_rules) = (changed.etag(), !changed.rules.is_empty());
-        self.force.store(Arc::new(changed));
-        // Behind the rules: a reader that sees the flag finds them.
-        self.has_rules.store(has_rules, Ordering::Release);
-        Ok(etag)
     }
 
     /// A plan below an admin layer, all counters new.

@@ -29,6 +29,7 @@ pub use decide::{Applied, Decision, Facts, MagicHit, Trigger};
 pub use desk::FaultDesk;
 pub use draw::Draw;
 pub use effect::{Apply, Args, Effect, EffectInfo, Slot};
+pub(crate) use engine::Edit;
 pub use engine::{EditError, Engine};
 pub use plan::{Plan, Rule};
 pub use registry::registry;

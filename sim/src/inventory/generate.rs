@@ -1,8 +1,6 @@
 //! Stock from a seed. Vehicle `i` is drawn from a stream of its own, so a larger stock begins with the smaller one, and the
 //! work can be split over threads without a trace in the result.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use jiff::civil::{Date, Weekday};
 
 use super::Inventory;
@@ -16,6 +14,7 @@ use super::store::{ArenaFull, GROUP_ROWS, Group, Store};
 use super::unit::{self, UnitText};
 use super::vin;
 use super::vocabulary::{Vocabulary, VocabularyError};
+use crate::spread::spread;
 
 /// The most vehicles that one dealer can have: stock numbers have seven digits.
 pub const MOST_VEHICLES: u32 = 10_000_000;
@@ -232,46 +231,20 @@ impl Inventory {
     }
 }
 
-/// Draws all groups. Threads take the next group that nobody has taken; each one's content depends on its rows alone.
+/// Draws all groups; each one's content depends on its rows alone.
 fn groups(scene: &Scene<'_>, spec: &Spec) -> Result<Vec<Group>, ArenaFull> {
     let rows = spec.vehicles as usize;
-    let count = rows.div_ceil(GROUP_ROWS);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut made = Vec::new();
-        let mut text = UnitText::default();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return Ok(made);
-            }
-            let first = index * GROUP_ROWS;
-            made.push((index, group(scene, first, (rows - first).min(GROUP_ROWS), &mut text)?));
-        }
-    };
-    let threads = match spec.threads {
-        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
-        threads => threads,
-    };
-    let mut made = std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads.min(count)).map(|_| scope.spawn(work)).collect();
-        let mut made = work()?;
-        for helper in helpers {
-            match helper.join() {
-                Ok(groups) => made.extend(groups?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(made)
-    })?;
-    made.sort_unstable_by_key(|&(index, _)| index);
-    Ok(made.into_iter().map(|(_, group)| group).collect())
+    spread(rows.div_ceil(GROUP_ROWS), spec.threads, |index| {
+        let first = index * GROUP_ROWS;
+        group(scene, first, (rows - first).min(GROUP_ROWS))
+    })
 }
 
-fn group(scene: &Scene<'_>, first: usize, rows: usize, text: &mut UnitText) -> Result<Group, ArenaFull> {
+fn group(scene: &Scene<'_>, first: usize, rows: usize) -> Result<Group, ArenaFull> {
+    let mut text = UnitText::default();
     let mut group = Group::new(rows);
     for row in first..first + rows {
-        let (cells, build) = unit::draw(scene, row as u32, text);
+        let (cells, build) = unit::draw(scene, row as u32, &mut text);
         group.push(&cells, build, &text.listing, &text.detail)?;
     }
     group.seal();

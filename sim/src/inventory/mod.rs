@@ -24,6 +24,7 @@ mod profile_toml;
 mod query;
 mod scan;
 mod search;
+mod siblings;
 mod store;
 mod unit;
 mod vehicle;

@@ -5,6 +5,7 @@
 
 mod connection;
 mod delivery;
+mod directory;
 mod events;
 pub mod limits;
 mod playback;
@@ -23,10 +24,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::dealer::clock::{ClockMode, Now};
-use crate::inventory::GenerateError;
 use crate::journal::{self, Journal};
 use crate::stable::mix;
-use crate::world::{Blueprint, World};
+use crate::world::{Blueprint, World, WorldError};
 use limits::Limits;
 
 /// How long threads are waited for when everything closes.
@@ -67,9 +67,9 @@ pub enum StartError {
     /// A thread or runtime could not be made.
     #[error("cannot start: {0}")]
     Runtime(#[from] io::Error),
-    /// The stock could not be made.
+    /// The dealers could not be made.
     #[error(transparent)]
-    Stock(#[from] GenerateError),
+    World(#[from] WorldError),
 }
 
 /// The machine's clocks, read at the rim and handed down as values.
@@ -230,7 +230,7 @@ impl Server {
 
     /// The dealer's base URL.
     pub fn base_url(&self) -> &str {
-        self.shared.world.first().base_url()
+        self.shared.world.base_url()
     }
 
     /// The JSON-RPC endpoint.

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use super::connection::Counted;
 use super::delivery::Outgoing;
+use super::directory::{self, Form};
 use super::events::Events;
 use super::wire::Wire;
 use super::{Phase, Shared};
@@ -29,12 +30,13 @@ use crate::journal::{Outcome, Told};
 use crate::protocol::card;
 use crate::protocol::error::AapCode;
 use crate::stable::mix;
-use crate::world::{Card, Site};
+use crate::world::{Card, Door, Site, World};
 
 type Reply = Response<Bytes>;
 
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const FAULT_APPLIED: HeaderName = HeaderName::from_static("x-sim-fault-applied");
@@ -206,48 +208,58 @@ impl Front {
 
     async fn route(&self, request: Request<Incoming>) -> Reply {
         let (head, mut body) = request.into_parts();
-        let site = self.0.shared.world.first();
+        let world = &self.0.shared.world;
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
-        let reply = match head.uri.path() {
+        let Some((door, path)) = world.enter(head.uri.path()) else {
+            hear_out(&mut body).await;
+            return plain(StatusCode::NOT_FOUND, "no dealer has this id; GET / lists the dealers");
+        };
+        let reply = match path {
             // Some clients add a slash to the card's URL; a redirect would lose the body.
             "/a2a" | "/a2a/" if head.method == Method::POST => {
                 if is_json(&head.headers) {
-                    return self.call(site, &head, body).await;
+                    return self.call(door.site, &head, body).await;
                 }
-                self.note_other(site, &head);
+                self.note_other(door.site, &head);
                 plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
             }
             "/a2a" | "/a2a/" => {
-                self.note_other(site, &head);
+                self.note_other(door.site, &head);
                 not_allowed("POST")
             }
             card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
-            card::PATH => self.card(site, &head).await,
-            "/llms.txt" | "/" => plain(StatusCode::OK, introduction(site)),
-            _ => plain(StatusCode::NOT_FOUND, "no such resource; the JSON-RPC endpoint is /a2a"),
+            card::PATH => self.card(door, &head).await,
+            "/" if door.at_root => entrance(world, door, &head.headers),
+            "/llms.txt" | "/" => plain(StatusCode::OK, directory::introduction(world, door)),
+            _ => plain(
+                StatusCode::NOT_FOUND,
+                format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path()),
+            ),
         };
         hear_out(&mut body).await;
         reply
     }
 
-    async fn card(&self, site: &Site, head: &Parts) -> Reply {
+    async fn card(&self, door: Door<'_>, head: &Parts) -> Reply {
         let FrontParts { shared, wire, peer, .. } = &*self.0;
-        let scene = site.scene();
-        let call = self.to_dispatch(site, &head.headers, b"", 0, *peer);
-        let mut body = scene.card.body.clone();
+        let Parts { headers, uri, .. } = head;
+        let scene = door.site.scene();
+        let card = door.card(&scene);
+        let call = self.to_dispatch(door.site, headers, b"", 0, *peer);
+        let mut body = card.body.clone();
         let now = shared.clocks.now();
         let carried = wire.with_pending(|pending| {
             let notes = pending.map(|pending| &mut pending.notes);
-            dispatch::touch_card(&scene.dealer, &call, card::PATH, now, &mut body, notes)
+            dispatch::touch_card(&scene.dealer, &call, uri.path(), now, &mut body, notes)
         });
-        self.note_other(site, head);
+        self.note_other(door.site, head);
         match carried {
-            None => serve_card(&scene.card, &head.headers),
+            None => serve_card(card, headers),
             // A card that a fault has touched is sent whole: a cache must not hide it.
             Some(carried) => {
-                let mut answer = serve_card(&scene.card, &HeaderMap::new());
+                let mut answer = serve_card(card, &HeaderMap::new());
                 *answer.body_mut() = body.into();
-                self.carry_out(site, *carried, answer).await
+                self.carry_out(door.site, *carried, answer).await
             }
         }
     }
@@ -349,20 +361,17 @@ impl Front {
     }
 }
 
-/// What this is, for a person or a language model that happens upon it.
-fn introduction(site: &Site) -> String {
-    let scene = site.scene();
-    let base = site.base_url();
-    let skills: Vec<_> = scene.dealer.spec().skills.iter().map(|skill| skill.id()).collect();
-    format!(
-        "# {}\n\nA simulated car dealer for testing buyer agents over the Auto Agent Protocol {}. No vehicle here \
-         exists, and leads reach nobody.\n\n- Agent card: {base}{}\n- A2A 1.0 JSON-RPC (SendMessage): {base}/a2a\n\
-         - Skills: {}",
-        scene.dealer.name(),
-        scene.dealer.spec().contract,
-        card::PATH,
-        skills.join(", "),
-    )
+/// What `/` answers: all dealers, or the only one's introduction unless the caller prefers otherwise.
+fn entrance(world: &World, door: Door<'_>, head: &HeaderMap) -> Reply {
+    let accept: Vec<_> = head.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok()).collect();
+    let usual = if world.sites().len() > 1 { Form::Json } else { Form::Text };
+    let mut reply = match Form::wanted(&accept.join(","), usual) {
+        Form::Json => reply(StatusCode::OK, JSON, directory::json(world)),
+        Form::Html => reply(StatusCode::OK, HTML, directory::html(world)),
+        Form::Text => plain(StatusCode::OK, directory::introduction(world, door)),
+    };
+    reply.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    reply
 }
 
 /// Puts an HTTP reply of a fault's own around, or in place of, the usual one.
@@ -452,9 +461,11 @@ impl Admin {
         };
         let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
         let field = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
-        if path == "/journal/stream" && head.method == Method::GET {
-            let journal = &shared.world.journal;
-            return match admin::journal::subscriber(journal, None, query, field("last-event-id")) {
+        if head.method == Method::GET
+            && let Some(asked) =
+                admin::journal::subscriber(&shared.world, path, query, field("last-event-id"))
+        {
+            return match asked {
                 Err(refusal) => to_reply(refusal).map(whole),
                 Ok(subscriber) => match Events::open(shared, subscriber, self.phase.clone()) {
                     Err(refusal) => plain(StatusCode::SERVICE_UNAVAILABLE, refusal).map(whole),

@@ -60,6 +60,7 @@ pub(super) fn handle(
     let from = out.len();
     book_and_write(&mut desk, dealer, payload, rooftop, lead_id.as_str(), call, out)?;
     let lead = Lead {
+        number: dealer.count_lead(),
         lead_id: lead_id.as_str().to_owned(),
         received_at: to_rfc3339(now),
         context_id: call.context_id.to_owned(),
@@ -67,7 +68,6 @@ pub(super) fn handle(
         receipt: raw(out[from..].to_vec()),
     };
     desk.leads.store(lead, key, identity, equivalence, now);
-    dealer.count_lead();
     Ok(())
 }
 
