@@ -472,6 +472,34 @@ fn a_stop_says_what_was_cut_short() {
 }
 
 #[test]
+fn each_of_many_dealers_has_its_part() {
+    let sim = Sim::start(&["--dealers", "2", "--vehicles", "40"]);
+    let listed = http("GET", &sim.admin("/journal"), &[], "").2;
+    assert!(listed.contains("\"entries\":[]"), "{listed}");
+    let root = sim.url().replace("/a2a", "");
+    let directory = http("GET", &format!("{root}/"), &[("Accept", "application/json")], "").2;
+    let directory: Value = serde_json::from_str(&directory).unwrap();
+    let ids: Vec<_> =
+        directory["dealers"].as_array().unwrap().iter().map(|dealer| dealer["dealer_id"].as_str().unwrap()).collect();
+    let (first, second) = (ids[0], ids[1]);
+    http("POST", &sim.url(), &[], &search(1).to_string());
+    http("POST", &format!("{root}/d/{second}/a2a"), &[], &search(1).to_string());
+    http("GET", &format!("{root}/d/{second}/.well-known/agent-card.json"), &[], "");
+    let dealers: Vec<_> = entries(&sim, "").iter().map(|entry| entry["dealer"].clone()).collect();
+    assert_eq!(dealers, [first, second, second]);
+    let (status, _, body) = http("GET", &sim.admin(&format!("/d/{second}/journal?limit=1")), &[], "");
+    let part: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, &part["entries"][0]["seq"]), (200, &json!(2)));
+    let question = json!({ "match": { "skill": "inventory.search" }, "count": 1 }).to_string();
+    let (_, _, body) = http("POST", &sim.admin(&format!("/d/{second}/verify")), &[], &question);
+    assert!(body.contains("\"pass\""), "{body}");
+    assert_eq!(http("DELETE", &sim.admin(&format!("/d/{second}/journal")), &[], "").0, 405);
+    // The reset of one leaves what the others were asked.
+    http("POST", &sim.admin(&format!("/d/{second}/reset")), &[], "");
+    assert_eq!(entries(&sim, "").len(), 3);
+}
+
+#[test]
 fn without_a_journal_there_is_none() {
     let sim = Sim::start(&["--journal", "0"]);
     assert_eq!(http("POST", &sim.url(), &[], &search(1).to_string()).0, 200);

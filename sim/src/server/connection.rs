@@ -83,7 +83,7 @@ where
             connection.as_mut().begin_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,
-                _ = phase.wait_for(|phase| *phase == Phase::Closed) => return None,
+                _ = phase.wait_for(|phase| *phase >= Phase::Closed) => return None,
             }
         }
     };
@@ -138,7 +138,7 @@ pub(super) fn serve_dealer(
             let accepted = tokio::select! {
                 accepted = streams.recv() => accepted,
                 _ = running.join_next(), if !running.is_empty() => continue,
-                _ = accepting.wait_for(|phase| *phase == Phase::Closed) => None,
+                _ = accepting.wait_for(|phase| *phase >= Phase::Closed) => None,
             };
             let Some(accepted) = accepted else { break };
             let (shared, phase) = (shared.clone(), phase.clone());
@@ -214,7 +214,7 @@ pub(super) fn serve_admin(
             let accepted = tokio::select! {
                 accepted = listener.accept(), if running.len() < MAX_OPEN => accepted,
                 _ = running.join_next(), if !running.is_empty() => continue,
-                _ = phase.wait_for(|phase| *phase == Phase::Closed) => break,
+                _ = phase.wait_for(|phase| *phase == Phase::Over) => break,
             };
             let Ok((stream, _)) = accepted else {
                 // Out of descriptors: trying again at once would find no more of them.

@@ -70,7 +70,7 @@ impl Body for Events {
         };
         loop {
             // Looked at first: what was recorded before everything closed is still told.
-            let is_closed = *this.phase.borrow() == Phase::Closed;
+            let is_over = *this.phase.borrow() == Phase::Over;
             let mut out = Vec::new();
             for _ in 0..MOST_LOOKS {
                 this.subscriber.poll_events(&this.shared.world.journal, &mut out);
@@ -81,7 +81,7 @@ impl Body for Events {
                     break;
                 }
             }
-            if is_closed {
+            if is_over {
                 return Poll::Ready(None);
             }
             if said.elapsed() >= KEEP_ALIVE {

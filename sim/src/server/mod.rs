@@ -131,8 +131,10 @@ pub(crate) enum Phase {
     Serving,
     /// Requests in flight finish; no new connection is taken.
     Draining,
-    /// Everything closes.
+    /// The dealer's connections close.
     Closed,
+    /// The admin endpoint closes, which has told till then how they ended.
+    Over,
 }
 
 /// How a stop went.
@@ -283,9 +285,15 @@ impl Server {
 
     /// Ends the threads. One in the middle of a long call is not waited for: it ends after it, and nobody sees its reply.
     fn close(&mut self) {
-        _ = self.stop.send(Phase::Closed);
+        self.join(Phase::Closed);
+        self.workers.extend(self.admin_thread.take());
+        self.join(Phase::Over);
+    }
+
+    fn join(&mut self, phase: Phase) {
+        _ = self.stop.send(phase);
         let deadline = Instant::now() + PATIENCE;
-        for thread in self.workers.drain(..).chain(self.admin_thread.take()) {
+        for thread in self.workers.drain(..) {
             while !thread.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
