@@ -33,11 +33,11 @@ impl Run<'_> {
     ) {
         let Some(notes) = &mut self.notes else { return };
         let named = || Some(call::named_key(self.request.head.get(SIM_KEY)?.as_bytes()));
-        let made = heard.made.as_ref().map_or("", Id::as_str);
+        let made = || heard.made.as_ref().map_or("", Id::as_str);
         notes.add(Told {
             skill: heard.skill,
             method: heard.method,
-            conversation: heard.context_id.unwrap_or(made),
+            conversation: heard.context_id.unwrap_or_else(made),
             message_id: heard.message_id,
             key: self.counted.map(|(key, _)| key).or_else(named),
             attempt: self.counted.map_or(0, |(_, attempt)| attempt + 1),
