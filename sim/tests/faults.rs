@@ -205,7 +205,7 @@ fn a_plan_rules_and_the_admin_layer_stands_above_it() {
 fn the_shipped_plans_load_with_the_whole_catalogue() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/faults");
     let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    assert!(files.len() >= 6);
+    assert!(files.len() >= 10);
     for file in files {
         dealer_sim::faults::Plan::load(std::slice::from_ref(&file), registry()).unwrap();
     }

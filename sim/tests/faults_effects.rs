@@ -7,6 +7,10 @@
 mod answers;
 #[path = "faults/deliveries.rs"]
 mod deliveries;
+#[path = "faults/holds.rs"]
+mod holds;
+#[path = "faults/play.rs"]
+mod play;
 #[path = "faults/samples.rs"]
 mod samples;
 

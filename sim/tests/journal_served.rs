@@ -479,8 +479,12 @@ fn each_of_many_dealers_has_its_part() {
     let root = sim.url().replace("/a2a", "");
     let directory = http("GET", &format!("{root}/"), &[("Accept", "application/json")], "").2;
     let directory: Value = serde_json::from_str(&directory).unwrap();
-    let ids: Vec<_> =
-        directory["dealers"].as_array().unwrap().iter().map(|dealer| dealer["dealer_id"].as_str().unwrap()).collect();
+    let ids: Vec<_> = directory["dealers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|dealer| dealer["dealer_id"].as_str().unwrap())
+        .collect();
     let (first, second) = (ids[0], ids[1]);
     http("POST", &sim.url(), &[], &search(1).to_string());
     http("POST", &format!("{root}/d/{second}/a2a"), &[], &search(1).to_string());

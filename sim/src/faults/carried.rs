@@ -29,8 +29,9 @@ impl Carried {
             match delivery.effect.info.apply {
                 Apply::Deliver(deliver) => self.script = Some(deliver(args, &mut draw)),
                 Apply::Lose(lose) | Apply::Accept(lose) => {
-                    self.script = Some(lose(args, &mut draw));
-                    self.lost = true;
+                    let script = lose(args, &mut draw);
+                    self.lost = script.ends();
+                    self.script = Some(script);
                 }
                 _ => {}
             }
@@ -48,8 +49,10 @@ impl Carried {
     /// Whether the skill must not run, since the request never reached the dealer: it was lost on its way, or a gateway
     /// answered in the dealer's place.
     pub fn keeps_from_dealer(decision: &Decision) -> bool {
-        let apply = decision.delivery.as_ref().map(|delivery| delivery.effect.info.apply);
-        if matches!(apply, Some(Apply::Lose(_) | Apply::Accept(_))) {
+        if let Some(delivery) = &decision.delivery
+            && let Apply::Lose(lose) | Apply::Accept(lose) = delivery.effect.info.apply
+            && lose(&delivery.effect.args, &mut delivery.draw.clone()).ends()
+        {
             return true;
         }
         let Some(answer) = &decision.answer else { return false };

@@ -177,6 +177,21 @@ pub struct Plan {
     hash: u64,
 }
 
+/// Reads a plan from YAML or JSON, with all effects of the [registry](super::registry()).
+///
+/// ```
+/// let plan: dealer_sim::faults::Plan = "rules: [{ id: slow, effect: stall }]".parse()?;
+/// assert_eq!(plan.rules().len(), 1);
+/// # Ok::<(), dealer_sim::document::LoadError>(())
+/// ```
+impl std::str::FromStr for Plan {
+    type Err = LoadError;
+
+    fn from_str(text: &str) -> Result<Plan, LoadError> {
+        Plan::parse("the plan", text, super::registry())
+    }
+}
+
 impl Plan {
     /// Reads plan files; several append.
     ///

@@ -45,6 +45,14 @@ pub struct Script {
     pub steps: Vec<Step>,
 }
 
+impl Script {
+    /// Whether nothing can follow it on its connection.
+    pub fn ends(&self) -> bool {
+        let last = self.steps.last();
+        matches!(last, Some(Step::Silence | Step::Close | Step::HalfClose | Step::Reset))
+    }
+}
+
 /// A reply's head without the fields of one name and with further lines before its blank line. `head` ends with the blank
 /// line; what does not is returned as it is.
 ///

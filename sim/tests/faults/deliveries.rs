@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use dealer_sim::faults::effect::{Behaviour, BucketKey, DelayFacts, HttpOverride, RetryHint};
 use dealer_sim::faults::registry::find;
-use dealer_sim::faults::{Apply, Draw, Script, Step, registry};
+use dealer_sim::faults::{Apply, Draw, Step, registry};
 use dealer_sim::protocol::error::{AapCode, Detail};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::holds::{CARDS, HTTP, Said};
+use super::play::{Played, play};
 use super::samples::{args, context, sample, with};
 
 #[test]
@@ -102,40 +104,13 @@ fn field<'a>(reply: &'a HttpOverride, name: &str) -> Option<&'a str> {
 
 #[test]
 fn http_effects_say_what_they_name() {
-    type Holds = fn(&HttpOverride) -> bool;
-    let table: &[(&str, Option<u16>, Holds)] = &[
-        ("http_status", Some(500), html),
-        ("http_400", Some(400), html),
-        ("http_401", Some(401), |r| html(r) && field(r, "www-authenticate").is_some()),
-        ("http_403", Some(403), html),
-        ("http_404", Some(404), html),
-        ("http_408", Some(408), |r| html(r) && r.close),
-        ("http_413", Some(413), |r| html(r) && r.close),
-        ("http_429", Some(429), |r| html(r) && field(r, "retry-after") == Some("2")),
-        ("http_429_with_date", Some(429), |r| field(r, "retry-after").unwrap().ends_with("GMT")),
-        ("http_500", Some(500), html),
-        ("http_502", Some(502), |r| html(r) && !r.commit),
-        ("http_503", Some(503), |r| html(r) && field(r, "retry-after").is_none()),
-        ("http_504", Some(504), |r| html(r) && r.commit),
-        ("http_status_with_reply", Some(429), |r| r.body.is_none() && r.headers.is_empty()),
-        ("http_204", Some(204), |r| r.body == Some(Vec::new())),
-        ("http_redirect", Some(307), |r| field(r, "location") == Some("/a2a/")),
-        ("http_wrong_content_type", None, |r| field(r, "content-type").unwrap().starts_with("text/html")),
-        ("http_no_content_type", None, |r| field(r, "content-type") == Some("")),
-        ("http_gzip_claimed", None, |r| field(r, "content-encoding") == Some("gzip") && r.body.is_none()),
-        ("http_encoding_unknown", None, |r| field(r, "content-encoding") == Some("x-dealer")),
-        ("http_huge_headers", None, |r| field(r, "x-huge").unwrap().len() == 65_536),
-        ("http_no_echo", None, |r| field(r, "a2a-extensions") == Some("")),
-        ("http_echo_wrong", None, |r| field(r, "a2a-extensions").unwrap().ends_with("/v9")),
-        ("http_close", None, |r| r.close && r.body.is_none()),
-    ];
-    for (name, status, holds) in table {
-        let reply = http(name);
+    for (name, status, holds) in HTTP {
+        let reply = Said::of(http(name));
         assert_eq!(reply.status, *status, "{name}");
         assert!(holds(&reply), "{name}: {reply:?}");
     }
     for effect in registry().iter().filter(|effect| matches!(effect.apply, Apply::Http(_))) {
-        assert!(table.iter().any(|(name, ..)| *name == effect.name), "{} has no test", effect.name);
+        assert!(HTTP.iter().any(|(name, ..)| *name == effect.name), "{} has no test", effect.name);
     }
     let effect = find("http_503").unwrap();
     let Apply::Http(http) = effect.apply else { panic!() };
@@ -146,119 +121,22 @@ fn http_effects_say_what_they_name() {
     assert_eq!(field(&reply, "location"), Some("/xset-cookie: a=b"));
 }
 
-fn html(reply: &HttpOverride) -> bool {
-    field(reply, "content-type") == Some("text/html") && reply.body.as_ref().unwrap().starts_with(b"<html>")
-}
-
 #[test]
 fn card_effects_bend_what_they_name() {
-    type Holds = fn(&Value, &HttpOverride) -> bool;
     let entry = |card: &Value| card["capabilities"]["extensions"][0].clone();
     assert_eq!(entry(&serde_json::from_slice(&sample("card")).unwrap())["required"], true);
-    let table: &[(&str, Holds)] = &[
-        ("card_missing", |_, http| http.status == Some(404) && html(http)),
-        ("card_server_error", |_, http| http.status == Some(500) && html(http)),
-        ("card_redirect", |_, http| {
-            http.status == Some(301) && field(http, "location") == Some("/card.json")
-        }),
-        ("card_stale", |card, http| {
-            card["version"] == "0.0.1"
-                && url(card) == "http://127.0.0.1:9/a2a"
-                && field(http, "age").is_some()
-        }),
-        ("card_other_contract", |card, _| {
-            !extensions(card)[0]["uri"].as_str().unwrap().ends_with("v3.0")
-                && extensions(card)[0]["params"]["version"] != "3.0.0"
-        }),
-        ("card_two_contracts", |card, _| {
-            extensions(card).len() == 2 && extensions(card)[0]["uri"] != extensions(card)[1]["uri"]
-        }),
-        ("card_claims_streaming", |card, _| card["capabilities"]["streaming"] == true),
-        ("card_claims_push", |card, _| card["capabilities"]["pushNotifications"] == true),
-        ("card_claims_extended_card", |card, _| card["capabilities"]["extendedAgentCard"] == true),
-        ("card_unreachable_url", |card, _| url(card) == "http://[::]:9/a2a"),
-        ("card_relative_url", |card, _| url(card) == "/a2a"),
-        ("card_version_unserved", |card, _| card["supportedInterfaces"][0]["protocolVersion"] == "0.3"),
-        ("card_other_interface_first", |card, _| {
-            card["supportedInterfaces"][0]["protocolBinding"] == "GRPC"
-                && card["supportedInterfaces"][1]["protocolBinding"] == "JSONRPC"
-        }),
-        ("card_wrong_type", |card, _| extensions(card)[0]["required"] == "yes"),
-        ("card_extension_optional", |card, _| extensions(card)[0]["required"] == false),
-        ("card_without_extension", |card, _| extensions(card).is_empty()),
-        ("card_without_params", |card, _| extensions(card)[0].get("params").is_none()),
-        ("card_requires_unknown_extension", |card, _| {
-            extensions(card).len() == 2 && extensions(card)[1]["required"] == true
-        }),
-        ("card_without_skills", |card, _| card["skills"] == json!([])),
-        ("card_skill_unserved", |card, _| card["skills"][5]["id"] == "finance.quote"),
-        ("card_security_required", |card, _| {
-            card["securityRequirements"][0]["schemes"]["bearer"].is_object()
-                && card["securitySchemes"]["bearer"].is_object()
-        }),
-        ("card_03_shape", |card, _| {
-            card["url"] == "http://127.0.0.1:8080/a2a" && card.get("supportedInterfaces").is_none()
-        }),
-        ("card_empty_object", |card, _| *card == json!({})),
-        ("card_empty_body", |card, _| card.is_null()),
-        ("card_not_json", |card, http| card.is_null() && field(http, "content-type") == Some("text/html")),
-        ("card_truncated", |card, _| card.is_null()),
-        ("card_wrong_content_type", |_, http| field(http, "content-type") == Some("text/plain")),
-        ("card_without_caching", |_, http| http.headers.iter().all(|(_, value)| value.is_empty())),
-        ("card_changes", |card, http| card["version"] != "0.1.0" && field(http, "etag").is_some()),
-    ];
-    for (name, holds) in table {
+    for (name, holds) in CARDS {
         let effect = find(name).unwrap();
         let Apply::RefineCard(refine) = effect.apply else { panic!("{name}") };
         let mut out = sample("card");
         let http = refine(&args(effect, false), &context(b""), &mut Draw::new(1, "r", 2, 3), &mut out);
         let card = serde_json::from_slice(&out).unwrap_or_default();
+        let http = Said::of(http);
         assert!(holds(&card, &http), "{name}: {http:?} {card}");
     }
     for effect in registry().iter().filter(|effect| matches!(effect.apply, Apply::RefineCard(_))) {
-        assert!(table.iter().any(|(name, _)| *name == effect.name), "{} has no test", effect.name);
+        assert!(CARDS.iter().any(|(name, _)| *name == effect.name), "{} has no test", effect.name);
     }
-}
-
-fn extensions(card: &Value) -> &Vec<Value> {
-    card["capabilities"]["extensions"].as_array().unwrap()
-}
-
-fn url(card: &Value) -> &str {
-    card["supportedInterfaces"][0]["url"].as_str().unwrap()
-}
-
-/// What a client would read of a script, how it would end, and how long it would take.
-fn play(script: &Script, reply: &[u8]) -> (Vec<u8>, Option<Step>, Duration) {
-    let (mut seen, mut left, mut time) = (Vec::new(), reply, Duration::ZERO);
-    let split = |left: &mut &[u8], count: u64| -> Vec<u8> {
-        let count = usize::try_from(count).unwrap_or(usize::MAX).min(left.len());
-        let (now, later) = left.split_at(count);
-        *left = later;
-        now.to_vec()
-    };
-    for step in &script.steps {
-        match *step {
-            Step::Write(count) => seen.extend(split(&mut left, count)),
-            Step::Skip(count) => _ = split(&mut left, count),
-            Step::WriteRaw(bytes) => seen.extend_from_slice(bytes),
-            Step::Head { without, with } => {
-                let end = left.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-                let head = split(&mut left, end as u64);
-                seen.extend(dealer_sim::faults::script::edit_head(&head, without, with));
-            }
-            Step::Drip { bytes, every } => {
-                let pieces = (left.len() as u64).div_ceil(bytes);
-                time += every * u32::try_from(pieces.saturating_sub(1)).unwrap();
-                seen.extend(split(&mut left, u64::MAX));
-            }
-            Step::Wait(wait) => time += wait,
-            end @ (Step::Silence | Step::Close | Step::HalfClose | Step::Reset) => {
-                return (seen, Some(end), time);
-            }
-        }
-    }
-    (seen, None, time)
 }
 
 #[test]
@@ -322,7 +200,7 @@ fn scripts_deliver_what_their_names_say() {
         }
     };
     for (name, length, end, time) in table {
-        let (seen, ended, took) = played(name);
+        let Played { seen, ended, took, .. } = played(name);
         assert_eq!((ended, took), (*end, *time), "{name}");
         if let Some(length) = length {
             assert_eq!(seen, reply[..*length], "{name}");
@@ -351,16 +229,16 @@ fn scripts_deliver_what_their_names_say() {
         ("http_extra_reply", "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nxxx"),
     ];
     for (name, begins) in raw {
-        assert!(text(&played(name).0).starts_with(begins), "{name}: {}", text(&played(name).0));
+        assert!(text(&played(name).seen).starts_with(begins), "{name}: {}", text(&played(name).seen));
     }
-    let extra = played("http_extra_reply").0;
+    let extra = played("http_extra_reply").seen;
     let (extra_head, extra_body) =
         std::str::from_utf8(&extra[reply.len()..]).unwrap().split_once("\r\n\r\n").unwrap();
     assert!(extra_head.ends_with(&format!("content-length: {}", extra_body.len())));
-    let garbage = played("garbage_in_body").0;
+    let garbage = played("garbage_in_body").seen;
     assert_eq!(garbage.len(), reply.len());
     assert!(std::str::from_utf8(&garbage).is_err());
-    assert!(std::str::from_utf8(&played("garbage_then_close").0).is_err());
+    assert!(std::str::from_utf8(&played("garbage_then_close").seen).is_err());
     for effect in registry() {
         if matches!(effect.apply, Apply::Deliver(_) | Apply::Lose(_) | Apply::Accept(_)) {
             assert!(table.iter().any(|(name, ..)| *name == effect.name), "{} has no test", effect.name);

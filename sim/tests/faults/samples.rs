@@ -33,12 +33,11 @@ pub(crate) fn request(skill: Skill, members: &Value) -> String {
     )
 }
 
-fn make() -> Vec<(&'static str, Vec<u8>)> {
-    let dealer = Dealer::builder().vehicles(60).build().unwrap();
-    let ask = |skill, members: Value| dealer.dispatch_body(request(skill, &members).as_bytes());
+/// The requests whose replies are the samples. `ask` gives the dealer's reply to a body: the vehicles they name are its own.
+pub(crate) fn requests(ask: impl Fn(&str) -> Vec<u8>) -> Vec<(&'static str, String)> {
     // The sample listings come with fees, so that effects on fees have something to bend.
-    let search = ask(Skill::InventorySearch, json!({ "pagination": { "limit": 60 } }));
-    let seen: Value = serde_json::from_slice(&search).unwrap();
+    let search = request(Skill::InventorySearch, &json!({ "pagination": { "limit": 60 } }));
+    let seen: Value = serde_json::from_slice(&ask(&search)).unwrap();
     let listed = seen["result"]["message"]["parts"][0]["data"]["data"]["vehicles"].as_array().unwrap();
     let vehicle = listed.iter().find(|v| v["fees"].is_array() && v["price"].is_u64()).unwrap();
     let vin = vehicle["vin"].clone();
@@ -50,6 +49,19 @@ fn make() -> Vec<(&'static str, Vec<u8>)> {
         "vehicle_of_interest": { "vin": vin },
         "appointment": { "appointment_type": "sales", "appointment_at": "2026-01-07T18:00:00Z" },
     });
+    vec![
+        ("search", search),
+        ("detail", request(Skill::InventoryVehicle, &json!({ "vin": vin }))),
+        ("facets", request(Skill::InventoryFacets, &json!({}))),
+        ("information", request(Skill::DealerInformation, &json!({}))),
+        ("lead", request(Skill::LeadSubmit, &lead)),
+        ("error", request(Skill::InventoryVehicle, &json!({ "vin": "GDS00000000000000" }))),
+    ]
+}
+
+fn make() -> Vec<(&'static str, Vec<u8>)> {
+    let dealer = Dealer::builder().vehicles(60).build().unwrap();
+    let ask = |body: &str| dealer.dispatch_body(body.as_bytes());
     let card =
         serde_json::to_vec(&dealer_sim::protocol::card::agent_card(&dealer_sim::protocol::card::CardFacts {
             contract: Contract::V3_0,
@@ -61,15 +73,8 @@ fn make() -> Vec<(&'static str, Vec<u8>)> {
             issued_at_ms: 1_767_225_600_000,
         }))
         .unwrap();
-    vec![
-        ("search", search),
-        ("detail", ask(Skill::InventoryVehicle, json!({ "vin": vin }))),
-        ("facets", ask(Skill::InventoryFacets, json!({}))),
-        ("information", ask(Skill::DealerInformation, json!({}))),
-        ("lead", ask(Skill::LeadSubmit, lead)),
-        ("error", ask(Skill::InventoryVehicle, json!({ "vin": "GDS00000000000000" }))),
-        ("card", card),
-    ]
+    let replies = requests(ask).into_iter().map(|(name, body)| (name, ask(&body)));
+    replies.chain([("card", card)]).collect()
 }
 
 pub(crate) fn context(request: &[u8]) -> AnswerContext<'_> {

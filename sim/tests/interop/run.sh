@@ -61,6 +61,9 @@ serve search_only --skills inventory.search,inventory.vehicle
 # The documents' own dates are then a minute old, or two days ahead, for ever.
 serve seed2 --contract 2.0 --clock 2026-04-30T10:17:00Z
 serve seed3 --contract 3.0 --clock 2026-04-30T10:17:00Z
+# Each SDK meets a dealer that nobody has met, so that both see the same.
+serve faults_python --contract 3.0 --clock 2026-04-30T10:17:00Z
+serve faults_node --contract 3.0 --clock 2026-04-30T10:17:00Z
 
 # Node looks for packages beside the test files, so they go where the packages do.
 cp "$here/package.json" "$here"/node/*.js "$work/"
@@ -68,11 +71,15 @@ cp "$here/package.json" "$here"/node/*.js "$work/"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
 (cd "$work" && npm install --silent --no-package-lock --no-audit --no-fund)
 
-export INTEROP_SERVERS="$work/servers" INTEROP_CASES="$here/cases.json" PYTHONDONTWRITEBYTECODE=1
+mkdir "$work/shown"
+export INTEROP_SERVERS="$work/servers" INTEROP_CASES="$here/cases.json" INTEROP_SHOWN="$work/shown" PYTHONDONTWRITEBYTECODE=1
 failed=0
 "$work/venv/bin/python" -m pytest -q -p no:cacheprovider "$here/python" || failed=1
 # One file at a time: a test that counts leads must be the only one that makes them.
 (cd "$work" && node --test --test-concurrency=1 --test-reporter=./reporter.js ./*.test.js) || failed=1
+if [ "$failed" = 0 ]; then
+    "$work/venv/bin/python" "$here/python/faults_table.py" "$work/shown" "$here/FAULTS.md" || failed=1
+fi
 for pid in $pids; do
     kill "$pid" 2>/dev/null || true
     wait "$pid" || { echo "server $pid ended with $?, and a clean stop is 0" >&2; failed=1; }

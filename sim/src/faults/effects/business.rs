@@ -173,7 +173,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         FAMILY,
         "sold_under_you",
         &[],
-        "the vehicle that was just listed is VEHICLE_UNAVAILABLE, now and in every later call",
+        "the vehicle that was just listed is VEHICLE_UNAVAILABLE to this call",
         Apply::Behave(|_| Behaviour::SoldUnderYou),
     ),
     breach(

@@ -79,7 +79,12 @@ class Buyer:
 
     async def _look(self, response):
         await response.aread()
-        self.wire, self.headers = response.json(), response.headers
+        self.headers = response.headers
+        try:
+            self.wire = response.json()
+        except (ValueError, RecursionError):
+            # A fault may have left no JSON.
+            self.wire = None
 
     async def send(self, skill, body, *, context_id="", message=None, media=None, modes=None):
         """Sends one AAP request through `Client.send_message`; returns the reply Message."""
