@@ -83,7 +83,7 @@ fn dispatched(criterion: &mut Criterion) {
                 bench.serve(&body);
             }
             group.bench_function(format!("{}/{name}", skill.id()), |run| {
-                run.iter(|| bench.serve(&body).len())
+                run.iter(|| bench.serve(&body).len());
             });
         }
     }

@@ -71,7 +71,7 @@ impl Bench {
             let client = caller(peer, &self.head);
             pending.set_facts((at.business, at.traffic_ns), client, self.dealer.world().first().id());
             pending.ordinal += 1;
-            pending.request = body.clone();
+            pending.keep_request(body, shard);
             pending.http_status = 200;
             pending.reply = reply.clone();
             shard.begin_writing();

@@ -144,6 +144,11 @@ impl Shard {
         seq
     }
 
+    /// What its journal keeps.
+    pub fn limits(&self) -> Limits {
+        self.journal.limits
+    }
+
     /// Says that bytes are about to go out; readers wait until [`Shard::end_writing`]. The writer must not wait in between.
     pub fn begin_writing(&self) {
         let writing = &self.journal.cells[self.at].writing;

@@ -14,6 +14,8 @@ use super::exchange::{Body, Client, Delivery, Exchange, FaultMark, Outcome};
 use super::{MAX_FAULTS, MAX_TEXT, Shard, bounded};
 use crate::protocol::Skill;
 
+/// Bytes of a body that is not kept by reference.
+const LARGE: usize = 64 << 10;
 /// Buffers above this size are given back after the request that needed them.
 const KEPT: usize = 4 << 10;
 
@@ -139,14 +141,14 @@ pub struct Pending {
     pub connection: u64,
     /// Its ordinal on the connection, from 1.
     pub ordinal: u64,
-    /// Its body, or what of it is there.
-    pub request: Bytes,
-    /// Bytes of the whole body, where more is known than `request` holds.
+    /// Bytes of its body, where it is not there.
     pub request_bytes: u64,
     /// The HTTP status of its reply.
     pub http_status: u16,
     /// The reply's body.
     pub reply: Bytes,
+    /// Its body, or the beginning of it.
+    request: Bytes,
     at: Timestamp,
     /// The traffic clock when it had come.
     pub traffic_ns: u64,
@@ -209,6 +211,14 @@ impl Pending {
         }
     }
 
+    /// Keeps the body until it is recorded: by reference, unless it is large. Many slow readers would otherwise hold many
+    /// large bodies of which the journal takes the beginning.
+    pub fn keep_request(&mut self, body: &Bytes, shard: &Shard) {
+        let kept = shard.limits().request_bytes;
+        self.request =
+            if body.len() <= LARGE.max(kept) { body.clone() } else { Bytes::copy_from_slice(&body[..kept]) };
+    }
+
     /// Records every call that was noted, with the delivery that they share, and forgets them and the bodies.
     pub fn record(&mut self, shard: &Shard, delivered: Delivery) {
         let Notes { texts, calls, faults } = &self.notes;
@@ -265,11 +275,13 @@ impl Fault {
     }
 }
 
-/// A call's part of a body that may have been longer than what is there.
+/// A call's part of a body, or of the beginning of it that is there. `whole` is what is known of the length of a part that
+/// goes to the end.
 fn part<'a>(body: &'a [u8], range: &Range<usize>, whole: u64) -> Body<'a> {
     let end = range.end.min(body.len());
     let body = body.get(range.start.min(end)..end).unwrap_or_default();
-    Body { bytes: whole.max(body.len() as u64), body }
+    let bytes = if range.end == usize::MAX { whole } else { range.len() as u64 };
+    Body { bytes: bytes.max(body.len() as u64), body }
 }
 
 #[cfg(test)]
@@ -304,7 +316,7 @@ mod tests {
             Client::Origin { address: Ipv4Addr::LOCALHOST.into(), program: b"p" },
             "metro",
         );
-        pending.request = Bytes::from_static(b"[{1},{2}]");
+        pending.keep_request(&Bytes::from_static(b"[{1},{2}]"), &journal.shard(0));
         pending.reply = Bytes::from_static(b"[{A},{B}]");
         pending.http_status = 200;
         let fault =
@@ -326,6 +338,20 @@ mod tests {
         assert_eq!(entries[1].method.as_deref(), Some("é".repeat(256).as_str()));
         assert_eq!(entries[1].conversation.as_deref(), Some("c"));
         assert_eq!((entries[0].client.as_str(), entries[0].dealer.as_str()), ("127.0.0.1 p", "metro"));
+    }
+
+    #[test]
+    fn of_a_large_body_the_beginning_is_held() {
+        let journal = Journal::new(Limits::default(), 1);
+        let mut pending = Pending::new(0);
+        pending.keep_request(&Bytes::from(vec![b'a'; 1 << 20]), &journal.shard(0));
+        assert_eq!(pending.request.len(), Limits::default().request_bytes);
+        pending.notes.add(told("m", 0..1 << 20, 0..0));
+        pending.notes.add(told("m", 1 << 19..(1 << 19) + 7, 0..0));
+        pending.record(&journal.shard(0), Delivery { bytes: 9, state: DeliveryState::Complete, took_ns: 5 });
+        let said: Vec<_> = journal.query(&Filter::default()).entries.into_iter().map(|e| e.request).collect();
+        assert_eq!((said[0].bytes, said[0].body.len()), (1 << 20, Limits::default().request_bytes));
+        assert_eq!((said[1].bytes, said[1].truncated, said[1].body.as_str()), (7, true, ""));
     }
 
     #[test]

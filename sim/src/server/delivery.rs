@@ -65,6 +65,13 @@ impl Delivery {
         }
     }
 
+    /// Keeps the body of a call until it is recorded, if it is.
+    pub(super) fn keep_request(&mut self, body: &Bytes) {
+        if let Some(record) = &mut self.record {
+            record.pending.keep_request(body, &record.shard);
+        }
+    }
+
     /// What is to be recorded, if anything is.
     pub(super) fn pending(&mut self) -> Option<&mut Pending> {
         self.record.as_mut().map(|record| &mut record.pending)

@@ -326,12 +326,12 @@ impl Front {
         let said = catch_unwind(AssertUnwindSafe(|| {
             dispatch(&scene.dealer, &mut scratch.borrow_mut(), &call, now, &mut out)
         }));
+        wire.keep_request(&body);
         let said = wire.with_pending(|pending| {
             let Some(pending) = pending else { return said };
             scratch.borrow_mut().take_notes(&mut pending.notes);
             let client = caller(*peer, &head.headers);
             pending.set_facts((now.business, now.traffic_ns), client, scene.dealer.id());
-            pending.request = body.clone();
             if said.is_err() {
                 let outcome = Outcome::Aap(AapCode::InternalError);
                 pending.notes.clear();

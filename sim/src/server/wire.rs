@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -92,6 +93,11 @@ impl Wire {
     /// Lends what is to be recorded of the request under way, if anything is.
     pub(super) fn with_pending<T>(&self, work: impl FnOnce(Option<&mut Pending>) -> T) -> T {
         work(self.0.delivery.borrow_mut().pending())
+    }
+
+    /// Keeps the body of a call until it is recorded, if it is.
+    pub(super) fn keep_request(&self, body: &Bytes) {
+        self.0.delivery.borrow_mut().keep_request(body);
     }
 
     /// The reply is handed to hyper.
