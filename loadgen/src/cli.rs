@@ -7,6 +7,10 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
+mod results;
+
+pub use results::{CompareArgs, FindMaxArgs, MergeArgs, ReportArgs, SweepArgs};
+
 const EXAMPLES: &str = "\
 Examples:
   dealer-loadgen run scenarios/shopping.yaml
@@ -16,9 +20,13 @@ Examples:
       against a dealer of yours; exit code 3 if a threshold does not hold
   dealer-loadgen check scenarios/shopping.yaml
       what would be sent, without sending it
+  dealer-loadgen find-max scenarios/smoke.yaml --endpoint http://127.0.0.1:8080 --slo 'p99<50ms' --slo 'errors<0.5%'
+      the highest rate of sessions that meets both
+  dealer-loadgen compare results/monday results/today
+      exit code 3 if today is slower or fails more, beyond what chance explains
 
-Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold or a check failed; 4 the measurement
-itself is not valid; 130 and 143 after SIGINT and SIGTERM, with the results written.";
+Exit codes: 0 ok; 1 wrong usage or scenario; 2 failed while running; 3 a threshold does not hold, a check failed, or a comparison
+found a regression; 4 the measurement itself is not valid; 130 and 143 after SIGINT and SIGTERM, with the results written.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -43,6 +51,16 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Check scenarios and explain what they would send, without sending anything
     Check(CheckArgs),
+    /// Find the highest rate of sessions that meets objectives; exit code 3 if none does
+    FindMax(Box<FindMaxArgs>),
+    /// Measure throughput over users, and fit how it scales
+    Sweep(Box<SweepArgs>),
+    /// Compare results with those of a baseline; exit code 3 on a regression
+    Compare(CompareArgs),
+    /// Merge the results of several machines into one
+    Merge(MergeArgs),
+    /// Write the page of a result again, perhaps beside a baseline
+    Report(ReportArgs),
 }
 
 /// The flags of `check`.
@@ -68,7 +86,7 @@ pub struct CheckArgs {
 }
 
 /// The flags of `run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// Scenario files; several mix with equal weight
     #[arg(required = true, value_name = "SCENARIO")]
@@ -297,7 +315,9 @@ pub struct RunArgs {
     )]
     pub http: String,
 
-    /// A condition that must hold, such as 'p99<250ms', 'search.p95<80ms', 'errors<0.1%' or 'rate>=495/s'; repeatable
+    /// A condition that must hold, such as 'p99<250ms', 'search.p95<80ms', 'errors<0.1%', 'aap.RATE_LIMITED<1%' or
+    /// 'rate>=495/s'; with a window behind the figure in each ten seconds, as in
+    /// `p99[10s]<250ms`; repeatable
     #[arg(
         long = "threshold",
         value_name = "EXPR",
@@ -306,6 +326,10 @@ pub struct RunArgs {
         help_heading = "Measurement"
     )]
     pub thresholds: Vec<String>,
+
+    /// End the run when a threshold does not hold: over a window at once, over the run from its fifth second on
+    #[arg(long, env = "DEALER_LOADGEN_ABORT_ON_FAIL", value_parser = BoolishValueParser::new(), help_heading = "Measurement")]
+    pub abort_on_fail: bool,
 
     /// How long to wait, after the end, for what is on its way
     #[arg(
@@ -318,7 +342,7 @@ pub struct RunArgs {
     )]
     pub grace: String,
 
-    /// Write the results into this folder: summary.json, intervals.hlog, series.csv, response.hgrm
+    /// Write the results into this folder: summary.json, report.html, junit.xml, intervals.hlog, series.csv, *.hgrm
     #[arg(long, value_name = "DIR", env = "DEALER_LOADGEN_OUT", help_heading = "Output")]
     pub out: Option<PathBuf>,
 
@@ -331,6 +355,10 @@ pub struct RunArgs {
         help_heading = "Output"
     )]
     pub format: String,
+
+    /// Show the run's counters as OpenMetrics text at this address while it goes on; a port alone is on 127.0.0.1
+    #[arg(long, value_name = "ADDR", env = "DEALER_LOADGEN_METRICS", help_heading = "Output")]
+    pub metrics: Option<String>,
 
     /// Show no progress
     #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = BoolishValueParser::new(), help_heading = "Output")]

@@ -4,11 +4,14 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use clap::Parser;
+use serde::Serialize;
 
 use crate::cli::{CheckArgs, Cli, Command};
 use crate::progress::tell;
+use crate::results::{self, ResultsError};
 use crate::run::{self, Ending, RunError};
 use crate::scenario;
+use crate::search::{self, SearchEnding};
 use crate::settings::{self, Settings};
 
 const USAGE: u8 = 1;
@@ -33,25 +36,90 @@ pub fn main(line: impl Iterator<Item = OsString>) -> u8 {
             Ok(settings) => run(settings),
             Err(faults) => usage(&faults),
         },
+        Command::FindMax(args) => {
+            let is_json = args.run.format == "json";
+            searched(search::find_max(&args), is_json, |out, found| search::write_found(out, found))
+        }
+        Command::Sweep(args) => {
+            let is_json = args.run.format == "json";
+            searched(search::sweep(&args), is_json, |out, swept| search::write_swept(out, swept))
+        }
+        Command::Compare(args) => match results::compare(&args) {
+            Ok(is_regression) => {
+                if is_regression {
+                    CONDITION
+                } else {
+                    0
+                }
+            }
+            Err(error) => failed(&error),
+        },
+        Command::Merge(args) => results::merge(&args).map_or_else(|error| failed(&error), |()| 0),
+        Command::Report(args) => results::report(&args).map_or_else(|error| failed(&error), |()| 0),
+    }
+}
+
+fn failed(error: &ResultsError) -> u8 {
+    match error {
+        ResultsError::Usage(faults) => usage(faults),
+        other => {
+            complain(&other.to_string());
+            FAILED
+        }
     }
 }
 
 fn run(settings: Settings) -> u8 {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            complain(&format!("the runtime could not be started: {error}"));
-            return FAILED;
-        }
+    let ending = on_runtime(run::run(settings));
+    exit_code(ending.map(|ending| match ending {
+        Ending::Ok => 0,
+        Ending::Interrupted(signal) => signal.exit_code(),
+        Ending::NotValid => NOT_VALID,
+        Ending::ConditionFailed => CONDITION,
+    }))
+}
+
+/// Carries a search out, and prints what it found.
+fn searched<T: Serialize>(
+    search: impl Future<Output = Result<(T, SearchEnding), RunError>>,
+    is_json: bool,
+    write: impl FnOnce(&mut io::StdoutLock<'_>, &T) -> io::Result<()>,
+) -> u8 {
+    let (found, ending) = match on_runtime(search) {
+        Ok(found) => found,
+        Err(error) => return exit_code(Err(error)),
     };
-    let ended = runtime.block_on(run::run(settings));
+    let printed = results::print(|out| {
+        if is_json {
+            serde_json::to_writer_pretty(&mut *out, &found).map_err(io::Error::from)?;
+            writeln!(out)
+        } else {
+            write(out, &found)
+        }
+    });
+    match (printed, ending) {
+        (Err(error), _) => failed(&error),
+        (Ok(()), SearchEnding::Ok) => 0,
+        (Ok(()), SearchEnding::Interrupted(signal)) => signal.exit_code(),
+        (Ok(()), SearchEnding::NotValid) => NOT_VALID,
+        (Ok(()), SearchEnding::NothingHolds) => CONDITION,
+    }
+}
+
+fn on_runtime<T>(work: impl Future<Output = Result<T, RunError>>) -> Result<T, RunError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| RunError::failed(format!("the runtime could not be started: {error}")))?;
+    let ended = runtime.block_on(work);
     // Nothing that still runs may hold the process up.
     runtime.shutdown_background();
+    ended
+}
+
+fn exit_code(ended: Result<u8, RunError>) -> u8 {
     match ended {
-        Ok(Ending::Ok) => 0,
-        Ok(Ending::Interrupted(signal)) => signal.exit_code(),
-        Ok(Ending::NotValid) => NOT_VALID,
-        Ok(Ending::ConditionFailed) => CONDITION,
+        Ok(code) => code,
         Err(RunError::Usage(faults)) => usage(&faults),
         Err(RunError::Failed(fault)) => {
             complain(&fault.to_string());

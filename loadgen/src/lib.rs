@@ -2,13 +2,18 @@
 //! server stalls.
 
 pub mod arrival;
+mod basis;
 pub mod cli;
 mod collect;
 mod command;
+mod compare;
+mod conditions;
 mod embedded;
 mod endpoint;
 mod envelope;
 pub mod load;
+mod merge;
+mod metrics;
 pub mod outcome;
 mod pacer;
 mod process;
@@ -16,8 +21,10 @@ mod progress;
 pub mod record;
 mod recorder;
 mod report;
+mod results;
 mod run;
 pub mod scenario;
+mod search;
 mod session;
 mod settings;
 mod signals;

@@ -61,16 +61,18 @@ impl Recorder {
             return;
         }
         let Some(step) = tally.steps.get_mut(request.step) else { return };
+        // INTERFACES: response = lag + queue + service, which is the end minus the intended time.
+        let response = done.ended.saturating_sub(request.intended);
         if label == "ok" {
             step.ok += 1;
         } else {
             step.count_other(label);
+            step.record_other(label, response);
         }
         step.expected += u64::from(done.expected);
-        // INTERFACES: response = lag + queue + service, which is the end minus the intended time.
-        step.response.record(done.ended.saturating_sub(request.intended));
+        step.response.record(response);
         // What was never sent has waited all of its time.
-        tally.queue.record(done.sent.unwrap_or(done.ended).saturating_sub(request.release));
+        step.queue.record(done.sent.unwrap_or(done.ended).saturating_sub(request.release));
         if let Some(sent) = done.sent {
             step.service.record(done.ended.saturating_sub(sent));
             if let Some(first_byte) = done.first_byte {

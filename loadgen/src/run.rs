@@ -9,23 +9,26 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 
+use crate::basis::{self, Basis};
 use crate::collect::Collector;
+use crate::conditions;
 use crate::embedded::Embedded;
 use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::envelope::Template;
 use crate::load::{Arrivals, Load};
+use crate::metrics::Exporter;
 use crate::pacer::Clock;
 use crate::process;
 use crate::progress::Progress;
 use crate::record::Tally;
-use crate::report::{Folder, RunResult, Summary, per_second, write_text};
-use crate::scenario::{self, Item, Workload};
+use crate::report::{Folder, FolderError, RunResult, Summary, write_text};
+use crate::results::{self, ResultsError};
+use crate::scenario::{self, Workload};
 use crate::settings::{Settings, Target};
 use crate::signals::{Signal, Signals};
-use crate::threshold::Figures;
-use crate::transport::{Config, Fault, PrepareError, Reuse};
+use crate::threshold::Watch;
+use crate::transport::{Config, PrepareError, Reuse};
 use crate::units::nanos;
-use crate::verdict::{Evidence, judge};
 use crate::worker::{self, Command, Links, Plan};
 
 /// How a run ended, for the exit code.
@@ -50,11 +53,11 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
-    fn usage(fault: impl Into<Box<dyn Error>>) -> RunError {
+    pub(crate) fn usage(fault: impl Into<Box<dyn Error>>) -> RunError {
         RunError::Usage(vec![fault.into().to_string()])
     }
 
-    fn failed(fault: impl Into<Box<dyn Error>>) -> RunError {
+    pub(crate) fn failed(fault: impl Into<Box<dyn Error>>) -> RunError {
         RunError::Failed(fault.into())
     }
 }
@@ -70,91 +73,15 @@ const OTHER_DESCRIPTORS: u64 = 128;
 pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     // From here on a signal is ours; before, it simply ends the process.
     let mut signals = Signals::listen().map_err(RunError::failed)?;
-    let workload = scenario::load(&settings.scenarios, &settings.sets).map_err(RunError::usage)?;
-    let labels = step_labels(&workload);
-    let faults: Vec<String> = settings
-        .thresholds
-        .iter()
-        .filter_map(|threshold| threshold.fits(&labels).err())
-        .map(|fault| format!("--threshold {fault}"))
-        .collect();
-    if !faults.is_empty() {
-        return Err(RunError::Usage(faults));
-    }
-    let progress_notes = Progress::new(settings.is_quiet, None);
-    let limits = adjust_limits(&settings, &progress_notes);
-    let load = Load { limits, ..settings.load.clone() };
-
-    // The simulator, if there is one, lives as long as this variable.
-    let (endpoint, _embedded) = reach(&settings, &mut signals).await?;
-    let mark_test = endpoint::guard(&endpoint, workload.submits_leads(), settings.consent)
-        .map_err(|harms| RunError::Usage(harms.iter().map(ToString::to_string).collect()))?;
-    let config = Config::prepare(&endpoint.address, &settings.options).await.map_err(prepare_error)?;
-    announce(&settings, &endpoint, &workload, mark_test, &progress_notes);
-    drop(progress_notes);
-
-    let lanes = settings.threads.unwrap_or_else(process::cores).min(load.parallelism());
-    let length = load.window.to.map(Duration::from_nanos);
-    let plan = Arc::new(Plan {
-        template: Template::new(
-            &endpoint.address,
-            endpoint.contract.extension_uri,
-            endpoint.tenant.as_deref(),
-            &settings.options.headers,
-            settings.options.reuse == Reuse::None,
-        ),
-        workload,
-        load,
-        config,
-        mark_test,
-        steps: labels.len(),
-    });
-    let clock = Clock::starting_in(LEAD_TIME);
-    let folder = match &settings.out {
-        Some(path) => {
-            let comment = format!("dealer-loadgen {}, times in nanoseconds", env!("CARGO_PKG_VERSION"));
-            Some(Folder::create(path, labels.clone(), clock.started(), &comment).map_err(RunError::failed)?)
-        }
-        None => None,
-    };
-    let mut collector = Collector::new(
-        labels.len(),
-        lanes,
-        plan.load.window,
-        folder,
-        Progress::new(settings.is_quiet, length),
-    );
-    let cpu_before = process::process_cpu();
-    let signal = drive(&plan, clock, lanes, &settings, &mut collector, &mut signals).await?;
-    let ended = clock.now();
-    let cpu =
-        process::process_cpu().zip(cpu_before).map(|(after, before)| nanos(after.saturating_sub(before)));
-
-    let interrupted_at = signal.as_ref().map(|(_, at)| *at);
-    let result = result_of(
-        &settings,
-        &plan,
-        &endpoint,
-        labels,
-        lanes,
-        clock,
-        &mut collector,
-        cpu,
-        interrupted_at,
-        ended,
-    );
-    let written = collector.finish(&result);
+    let ready = Ready::prepare(&settings, &mut signals).await?;
+    let Measured { result, signal, written } = ready.measure(&settings, &mut signals).await?;
     print(&settings, &result).map_err(RunError::failed)?;
     written.map_err(RunError::failed)?;
-    if signal.is_none() && is_unanswered(&result.tally) {
-        return Err(RunError::failed(format!(
-            "not one request got an HTTP reply from {}: {}",
-            result.endpoint,
-            counted(&result.tally)
-        )));
+    if signal.is_none() {
+        result.answered().map_err(RunError::failed)?;
     }
     Ok(match signal {
-        Some((signal, _)) => Ending::Interrupted(signal),
+        Some(signal) => Ending::Interrupted(signal),
         None if !result.verdict.valid => Ending::NotValid,
         None if result.checks_failed > 0 || result.thresholds.iter().any(|judged| !judged.pass) => {
             Ending::ConditionFailed
@@ -163,46 +90,127 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     })
 }
 
-/// The label of each step, by its id.
-fn step_labels(workload: &Workload) -> Vec<String> {
-    let mut labels = Vec::new();
-    for item in workload.flows().iter().flat_map(|flow| flow.items()) {
-        if let Item::Step(step) = item {
-            if labels.len() <= step.id() {
-                labels.resize(step.id() + 1, String::new());
+/// A scenario that is read and a dealer that is found: what one run or several against it need.
+pub(crate) struct Ready {
+    workload: Arc<Workload>,
+    labels: Vec<String>,
+    scenario_sha256: String,
+    endpoint: Endpoint,
+    config: Config,
+    mark_test: bool,
+    /// The simulator, if there is one, lives as long as this.
+    _embedded: Option<Embedded>,
+}
+
+/// A run that is over.
+pub(crate) struct Measured {
+    pub(crate) result: RunResult,
+    /// The signal that ended it.
+    pub(crate) signal: Option<Signal>,
+    /// Whether its folder could be written.
+    pub(crate) written: Result<(), FolderError>,
+}
+
+impl Ready {
+    /// Reads the scenarios and finds the dealer.
+    pub(crate) async fn prepare(settings: &Settings, signals: &mut Signals) -> Result<Ready, RunError> {
+        let workload = scenario::load(&settings.scenarios, &settings.sets).map_err(RunError::usage)?;
+        let labels = basis::step_labels(&workload);
+        let faults: Vec<String> = settings
+            .thresholds
+            .iter()
+            .filter_map(|threshold| threshold.fits(&labels).err())
+            .map(|fault| format!("--threshold {fault}"))
+            .collect();
+        if !faults.is_empty() {
+            return Err(RunError::Usage(faults));
+        }
+        let scenario_sha256 = conditions::scenario_sha256(&settings.scenarios, &settings.sets);
+        let (endpoint, embedded) = reach(settings, signals).await?;
+        let mark_test = endpoint::guard(&endpoint, workload.submits_leads(), settings.consent)
+            .map_err(|harms| RunError::Usage(harms.iter().map(ToString::to_string).collect()))?;
+        let config = Config::prepare(&endpoint.address, &settings.options).await.map_err(prepare_error)?;
+        let progress_notes = Progress::new(settings.is_quiet, None);
+        announce(settings, &endpoint, &workload, mark_test, &progress_notes);
+        let workload = Arc::new(workload);
+        Ok(Ready { workload, labels, scenario_sha256, endpoint, config, mark_test, _embedded: embedded })
+    }
+
+    /// Carries one run out, with the load, the thresholds and the folder of these settings.
+    pub(crate) async fn measure(
+        &self,
+        settings: &Settings,
+        signals: &mut Signals,
+    ) -> Result<Measured, RunError> {
+        let notes = Progress::new(settings.is_quiet, None);
+        let load = Load { limits: adjust_limits(settings, &notes), ..settings.load.clone() };
+        let exporter = match settings.metrics {
+            Some(address) => {
+                let exporter = Exporter::bind(address).await.map_err(|error| {
+                    RunError::failed(format!("--metrics {address} cannot be listened on: {error}"))
+                })?;
+                notes.say(&format!("Metrics are at http://{}/metrics.", exporter.address));
+                Some(exporter)
             }
-            labels[step.id()] = step.label();
-        }
+            None => None,
+        };
+        drop(notes);
+        let lanes = settings.threads.unwrap_or_else(process::cores).min(load.parallelism());
+        let length = load.window.to.map(Duration::from_nanos);
+        let plan = Arc::new(Plan {
+            template: Template::new(
+                &self.endpoint.address,
+                self.endpoint.contract.extension_uri,
+                self.endpoint.tenant.as_deref(),
+                &settings.options.headers,
+                settings.options.reuse == Reuse::None,
+            ),
+            workload: Arc::clone(&self.workload),
+            load,
+            config: self.config.clone(),
+            mark_test: self.mark_test,
+            steps: self.labels.len(),
+        });
+        let clock = Clock::starting_in(LEAD_TIME);
+        let folder = match &settings.out {
+            Some(path) => {
+                let comment = format!("dealer-loadgen {}, times in nanoseconds", env!("CARGO_PKG_VERSION"));
+                let folder = Folder::create(path, self.labels.clone(), clock.started(), &comment);
+                Some(folder.map_err(RunError::failed)?)
+            }
+            None => None,
+        };
+        let basis = Basis {
+            scenario: self.workload.name().to_owned(),
+            endpoint: self.endpoint.address.to_string(),
+            is_embedded: self.endpoint.is_embedded,
+            contract: self.endpoint.contract.to_string(),
+            load: plan.load.clone(),
+            load_text: settings.load_text.clone(),
+            conditions: settings.conditions.clone(),
+            scenario_sha256: self.scenario_sha256.clone(),
+            started: clock.started(),
+            lanes,
+            labels: self.labels.clone(),
+            checks: basis::checks_of(&self.workload),
+            cpu_before: process::process_cpu().map(nanos),
+        };
+        let watch = Watch::new(settings.thresholds.clone(), plan.load.window, self.labels.len());
+        let aborts = settings.aborts && !watch.is_empty();
+        let progress = Progress::new(settings.is_quiet, length);
+        let mut collector = Collector::new(basis, watch, aborts, exporter, folder, progress);
+        let stop = drive(&plan, clock, lanes, settings, &mut collector, signals).await?;
+        let result = collector.result(stop.as_ref().map(|stop| stop.at), clock.now());
+        let written = collector.finish(&result);
+        Ok(Measured { result, signal: stop.and_then(|stop| stop.signal), written })
     }
-    labels
 }
 
-/// Failed checks that no step expects.
-fn checks_failed(workload: &Workload, tally: &Tally) -> u64 {
-    let mut failed = 0;
-    for item in workload.flows().iter().flat_map(|flow| flow.items()) {
-        if let Item::Step(step) = item
-            && let Some(tally) = tally.steps.get(step.id())
-        {
-            let unexpected =
-                tally.others.iter().filter(|(label, _)| label.starts_with("check.") && !step.expects(label));
-            failed += unexpected.map(|(_, count)| count).sum::<u64>();
-        }
-    }
-    failed
-}
-
-/// Whether no request got an HTTP reply, though the scenario expects one of them at least.
-fn is_unanswered(tally: &Tally) -> bool {
-    let expected: u64 = tally.steps.iter().map(|step| step.expected).sum();
-    tally.finished() > 0 && expected == 0 && tally.outcomes().keys().all(|label| Fault::is_unanswered(label))
-}
-
-/// The outcomes in words, such as `transport.refused 5`.
-fn counted(tally: &Tally) -> String {
-    let outcomes = tally.outcomes();
-    let words: Vec<String> = outcomes.iter().map(|(label, count)| format!("{label} {count}")).collect();
-    words.join(", ")
+/// What ended a run before its time.
+struct Stop {
+    /// `None` if it was a threshold.
+    signal: Option<Signal>,
+    at: u64,
 }
 
 /// Raises the limit of open files, and lowers that of connections to what it allows.
@@ -291,7 +299,7 @@ fn announce(
     ));
 }
 
-/// Starts the workers and listens to them until the last one has ended. Gives the signal that ended the run, and when.
+/// Starts the workers and listens to them until the last one has ended. Gives what ended the run before its time.
 async fn drive(
     plan: &Arc<Plan>,
     clock: Clock,
@@ -299,7 +307,7 @@ async fn drive(
     settings: &Settings,
     collector: &mut Collector,
     signals: &mut Signals,
-) -> Result<Option<(Signal, u64)>, RunError> {
+) -> Result<Option<Stop>, RunError> {
     let (reports, mut incoming) = unbounded_channel();
     let (command, commands) = watch::channel(Command::Run);
     let mut emptied = Vec::new();
@@ -318,7 +326,8 @@ async fn drive(
     drop(commands);
     let grace = nanos(settings.grace);
     let mut deadline = plan.load.window.to.map(|to| to.saturating_add(grace));
-    let mut interrupted: Option<(Signal, u64)> = None;
+    let mut stop: Option<Stop> = None;
+    let mut is_signalled = false;
     loop {
         tokio::select! {
             report = incoming.recv() => {
@@ -328,17 +337,26 @@ async fn drive(
                 if let Some(give) = emptied.get(lane) {
                     let _ = give.send(tally);
                 }
+                if stop.is_none() && let Some(threshold) = collector.aborted() {
+                    collector.say(&format!("Stopping: {threshold} does not hold."));
+                    let now = clock.now();
+                    stop = Some(Stop { signal: None, at: now });
+                    deadline = Some(deadline.unwrap_or(u64::MAX).min(now.saturating_add(grace)));
+                    let _ = command.send(Command::Drain);
+                }
             }
             () = clock.sleep_until(deadline.unwrap_or(0)), if deadline.is_some() => {
                 deadline = None;
                 let _ = command.send(Command::Quit);
             }
             signal = signals.next() => {
-                if interrupted.is_some() {
+                if is_signalled {
                     return Err(RunError::Aborted(signal));
                 }
+                is_signalled = true;
                 let now = clock.now();
-                interrupted = Some((signal, now));
+                let at = stop.as_ref().map_or(now, |stop| stop.at);
+                stop = Some(Stop { signal: Some(signal), at });
                 deadline = Some(deadline.unwrap_or(u64::MAX).min(now.saturating_add(grace)));
                 let _ = command.send(Command::Drain);
                 collector.say("Stopping: waiting for what is on its way. Once more ends at once.");
@@ -354,99 +372,16 @@ async fn drive(
             }
         }
     }
-    Ok(interrupted)
+    Ok(stop)
 }
 
-#[expect(clippy::too_many_arguments, reason = "everything that a run consists of comes together here, once")]
-fn result_of(
-    settings: &Settings,
-    plan: &Plan,
-    endpoint: &Endpoint,
-    labels: Vec<String>,
-    lanes: usize,
-    clock: Clock,
-    collector: &mut Collector,
-    cpu_nanos: Option<u64>,
-    interrupted_at: Option<u64>,
-    ended: u64,
-) -> RunResult {
-    let window = plan.load.window;
-    // With a number of sessions the run may end before its time is over.
-    let end = match (window.to, plan.load.sessions) {
-        (Some(to), None) => to,
-        (to, _) => to.unwrap_or(u64::MAX).min(ended),
-    };
-    let end = interrupted_at.map_or(end, |at| at.min(end));
-    let measured_nanos = end.saturating_sub(window.from);
-    let busiest_worker = collector.busiest_worker();
-    let connections = collector.connections();
-    let tally = collector.take_total();
-    let is_open = matches!(plan.load.arrivals, Arrivals::Open(_));
-    let outcomes = tally.outcomes();
-    let of_fault = |fault: Fault| outcomes.get(fault.label()).copied().unwrap_or(0);
-    let verdict = judge(&Evidence {
-        is_open,
-        scheduled: tally.sessions.scheduled,
-        on_time: tally.sessions.on_time,
-        not_sent: tally.sessions.not_sent,
-        finished: tally.finished(),
-        is_unanswered: is_unanswered(&tally),
-        lag_p99: tally.lag.quantile(0.99),
-        response_p99: tally.response().quantile(0.99),
-        busiest_worker,
-        no_ports: of_fault(Fault::NoPorts),
-        no_descriptors: of_fault(Fault::NoDescriptors),
-        saturated: tally.saturated(),
-        unfinished: tally.sent().saturating_sub(tally.finished()),
-    });
-    let begun =
-        if is_open { tally.sessions.on_time } else { tally.sessions.finished + tally.sessions.failed };
-    let achieved_rate = per_second(begun, measured_nanos);
-    let figures = Figures {
-        tally: &tally,
-        labels: &labels,
-        rate: achieved_rate,
-        requests: per_second(tally.finished(), measured_nanos),
-    };
-    let thresholds = settings.thresholds.iter().map(|threshold| threshold.judge(&figures)).collect();
-    RunResult {
-        scenario: plan.workload.name().to_owned(),
-        endpoint: endpoint.address.to_string(),
-        is_embedded: endpoint.is_embedded,
-        contract: endpoint.contract.to_string(),
-        seed: plan.load.seed,
-        started: clock.started(),
-        load: settings.load_text.clone(),
-        is_interrupted: interrupted_at.is_some(),
-        verdict,
-        target_rate: plan.load.target_rate(),
-        achieved_rate,
-        warmup_nanos: window.from.min(end),
-        measured_nanos,
-        workers: lanes,
-        cores: process::cores(),
-        cpu_nanos,
-        busiest_worker,
-        labels,
-        checks_failed: checks_failed(&plan.workload, &tally),
-        tally,
-        connections,
-        thresholds,
-    }
-}
-
-fn print(settings: &Settings, result: &RunResult) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let printed = if settings.is_json {
-        serde_json::to_writer_pretty(&mut out, &Summary::from(result))
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(out))
-    } else {
-        write_text(&mut out, result)
-    };
-    match printed.and_then(|()| out.flush()) {
-        // Whoever read the output has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
+fn print(settings: &Settings, result: &RunResult) -> Result<(), ResultsError> {
+    results::print(|out| {
+        if settings.is_json {
+            serde_json::to_writer_pretty(&mut *out, &Summary::from(result)).map_err(io::Error::from)?;
+            writeln!(out)
+        } else {
+            write_text(out, result)
+        }
+    })
 }

@@ -1,5 +1,7 @@
 //! The flags of `run`, read: from text to values, with everything that is wrong said at once.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,14 +9,16 @@ use dealer_sim::protocol::Contract;
 
 use crate::arrival::{Profile, Schedule, Spacing, Stage};
 use crate::cli::RunArgs;
+use crate::conditions;
 use crate::endpoint::Consent;
 use crate::load::{Arrivals, Limits, Load, OnFull, Window};
+use crate::metrics;
 use crate::threshold::Threshold;
 use crate::transport::{MAX_REPLY, Options, Reuse};
 use crate::units::{self, nanos, show_duration, show_rate};
 
 /// What a run is asked to do.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) scenarios: Vec<PathBuf>,
     pub(crate) sets: Vec<(String, String)>,
@@ -28,6 +32,12 @@ pub(crate) struct Settings {
     pub(crate) threads: Option<usize>,
     pub(crate) options: Options,
     pub(crate) thresholds: Vec<Threshold>,
+    /// Whether a threshold that does not hold ends the run.
+    pub(crate) aborts: bool,
+    /// Where the run's counters are shown while it goes on.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// What must be equal for two results to be comparable.
+    pub(crate) conditions: BTreeMap<String, String>,
     pub(crate) grace: Duration,
     pub(crate) out: Option<PathBuf>,
     pub(crate) is_json: bool,
@@ -147,6 +157,9 @@ impl Settings {
         }
         let threads = args.threads.as_deref().map(|text| reader.threads(text));
         let grace = reader.duration("grace", &args.grace);
+        let form = "an address and port such as 127.0.0.1:9464, or a port";
+        let metrics = args.metrics.as_deref();
+        let metrics = metrics.and_then(|text| reader.value("metrics", text, form, metrics::address));
         let is_json = reader
             .value("format", &args.format, "text or json", |text| match text {
                 "text" => Some(false),
@@ -175,6 +188,9 @@ impl Settings {
             threads,
             options,
             thresholds,
+            aborts: args.abort_on_fail,
+            metrics,
+            conditions: conditions::of(args),
             grace,
             out: args.out.clone(),
             is_json,

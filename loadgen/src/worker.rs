@@ -29,7 +29,7 @@ use crate::transport::{Client, Config, ConnectTimes, ConnectionCounts};
 /// What all workers of a run carry out.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) workload: Workload,
+    pub(crate) workload: Arc<Workload>,
     pub(crate) load: Load,
     pub(crate) template: Template,
     pub(crate) config: Config,

@@ -1,12 +1,19 @@
 //! Whether the numbers are true: against servers whose right answer is known. These take a while and want a machine that
 //! does little else, so they run on request: `cargo test --release -p dealer-loadgen --test honesty -- --ignored`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these tests wait for a process to be in the middle of its run"
+)]
 
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{Server, Setup, smoke};
+use support::{Delay, Server, Setup, command, scenario, smoke};
 
 const STALL_EVERY: Duration = Duration::from_secs(5);
 const STALL: Duration = Duration::from_millis(500);
@@ -51,6 +58,84 @@ fn a_stalled_server_shows_in_full() {
     );
     assert_eq!(code, 0, "{:#}", summary["verdict"]);
     assert!(worst <= 0.03, "{worst}");
+}
+
+/// The value below which a share of all lies, in milliseconds.
+fn quantile(sorted: &[Duration], q: f64) -> f64 {
+    let rank = ((q * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len());
+    sorted[rank - 1].as_secs_f64() * 1e3
+}
+
+/// A server that writes down how long it held each reply back: the log is the truth.
+fn against_the_log(delay: Delay) {
+    let server = Server::start(Setup { delay: Some(delay), ..Setup::default() });
+    let (code, summary) = smoke(&server, &["--rate", "500/s", "--duration", "24s"]);
+    let mut log = server.delays();
+    log.sort_unstable();
+    assert_eq!(Some(log.len() as u64), summary["requests"]["finished"].as_u64());
+    let mut off = Vec::new();
+    for (name, q) in [("p50_ms", 0.5), ("p99_ms", 0.99), ("p999_ms", 0.999)] {
+        let (truth, measured) = (quantile(&log, q), figure(&summary, "response", name));
+        println!(
+            "{name}: truth {truth:.3}, measured {measured:.3} ({:+.2} %)",
+            (measured / truth - 1.0) * 100.0
+        );
+        off.push((measured - truth, measured / truth - 1.0));
+    }
+    assert_eq!(code, 0, "{:#}", summary["verdict"]);
+    assert!(off[0].0.abs() <= 0.3, "p50 is off by {} ms", off[0].0);
+    assert!(off[1].1.abs() <= 0.02 && off[2].1.abs() <= 0.02, "{off:?}");
+}
+
+#[test]
+#[ignore = "takes half a minute and wants an idle machine"]
+fn nine_quick_ones_and_a_slow_one() {
+    against_the_log(Delay::NineAndOne(Duration::from_millis(1), Duration::from_secs(1)));
+}
+
+#[test]
+#[ignore = "takes half a minute and wants an idle machine"]
+fn a_lognormal_server() {
+    against_the_log(Delay::Lognormal(Duration::from_millis(20), Duration::from_millis(200)));
+}
+
+/// A simulator that stands still for 5 of 30 seconds, at 100 requests a second over 8 connections. Of 3,000 requests 500 are
+/// meant to start meanwhile and wait for the rest of the 5 seconds: p90 is 5 s - 300/100, and p99 is 5 s - 30/100. Only 8 of
+/// them were sent before, so that the service time shows nothing of it.
+#[test]
+#[cfg(unix)]
+#[ignore = "takes half a minute; needs dealer-sim beside dealer-loadgen"]
+fn a_simulator_that_is_stopped_for_five_seconds() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_dealer-loadgen")).with_file_name("dealer-sim");
+    let mut simulator = Command::new(&binary)
+        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "off"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{}: {error}; build dealer-sim first", binary.display()));
+    let mut line = String::new();
+    BufReader::new(simulator.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let (path, url) = (scenario("smoke"), ready["card"].as_str().unwrap().to_owned());
+    let flags =
+        ["--rate", "100/s", "--connections", "8", "--warmup", "0s", "--duration", "30s", "--format", "json"];
+    let line = [&["run", &path, "--endpoint", &url, "--quiet"], &flags[..]].concat();
+    let run = command(&line).stdout(Stdio::piped()).spawn().unwrap();
+    let signal =
+        |name: &str| Command::new("kill").args([name, &simulator.id().to_string()]).status().unwrap();
+    std::thread::sleep(Duration::from_secs(10));
+    signal("-STOP");
+    std::thread::sleep(Duration::from_secs(5));
+    signal("-CONT");
+    let output = run.wait_with_output().unwrap();
+    simulator.kill().unwrap();
+    simulator.wait().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (p90, p99) = (figure(&summary, "response", "p90_ms"), figure(&summary, "response", "p99_ms"));
+    let service = figure(&summary, "service", "p90_ms");
+    println!("response p90 {p90:.1} p99 {p99:.1} ms, service p90 {service:.3} ms, {}", summary["verdict"]);
+    assert!(p90 >= 1900.0 && (p99 / 4700.0 - 1.0).abs() <= 0.03, "{p90} {p99}");
+    assert!(service < 5.0, "{service}");
+    assert_eq!((output.status.code(), &summary["verdict"]["valid"]), (Some(0), &Value::Bool(true)));
 }
 
 /// The pacer's own lateness at a rate at which each release has a wake-up of its own.

@@ -7,8 +7,9 @@ use hyper::HeaderMap;
 use jiff::tz::TimeZone;
 
 use crate::dealer::DealerSpec;
-use crate::dealer::clock::{ClockMode, Now};
+use crate::dealer::clock::{ClockMode, Move, Now};
 use crate::dealer::limiter::RateLimit;
+use crate::dealer::lot::EditError;
 use crate::dispatch::{Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
@@ -16,7 +17,7 @@ use crate::journal::{self, Journal};
 use crate::protocol::{Contract, HeaderMode, Skill, card};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
-use crate::world::{Blueprint, FaultSpec, Site, Stock, World};
+use crate::world::{Blueprint, FaultSpec, MoveClockError, Site, Stock, World};
 
 /// A dealer without sockets: [`Dealer::dispatch`] does no I/O.
 ///
@@ -78,13 +79,14 @@ impl Dealer {
 
     /// Answers one body that came without header fields, at the start of 2026; the short form of [`Dealer::dispatch`].
     pub fn dispatch_body(&self, body: &[u8]) -> Vec<u8> {
-        let business = self.world.first().scene().dealer.spec().clock.business(START_OF_2026);
+        let site = self.world.first();
+        let business = site.scene().dealer.spec().clock.business(START_OF_2026);
         let mut out = Vec::new();
         let head = HeaderMap::new();
         let peer = Ipv4Addr::LOCALHOST.into();
-        let faults = Some(&self.world.first().faults);
-        let request = Request { peer, head: &head, body, nonce: 0, faults, in_flight: 1 };
-        self.dispatch(&mut Scratch::default(), &request, Now { business, traffic_ns: 0 }, &mut out);
+        let request = Request { peer, head: &head, body, nonce: 0, faults: Some(&site.faults), in_flight: 1 };
+        let now = site.now(Now { business, traffic_ns: 0 });
+        self.dispatch(&mut Scratch::default(), &request, now, &mut out);
         out
     }
 
@@ -335,6 +337,28 @@ impl RunningDealer {
     /// What is served.
     pub fn world(&self) -> &World {
         self.server.world()
+    }
+
+    /// Moves the business clocks of all dealers forward by so much, and the market with it: keys of idempotency and consents end, appointments
+    /// pass, vehicles are sold. Answers the first dealer's new time.
+    ///
+    /// # Errors
+    /// When the clock would leave the years in which there are vehicles.
+    pub fn advance_clock(&self, by: std::time::Duration) -> Result<jiff::Timestamp, MoveClockError> {
+        let by = jiff::SignedDuration::try_from(by).unwrap_or(jiff::SignedDuration::MAX);
+        let now = self.server.now();
+        Site::move_clocks(self.world().sites(), now, Move::Advance(by))?;
+        Ok(self.world().first().now(now).business)
+    }
+
+    /// Changes the vehicle of a VIN, such as `{"status":"sold"}` or `{"price":24990}`; a member that is null is removed.
+    ///
+    /// # Errors
+    /// When there is no such vehicle, or with everything that is wrong with the change.
+    pub fn edit_vehicle(&self, vin: &str, patch: &serde_json::Value) -> Result<(), EditError> {
+        let site = Site::that_knows(self.world().sites(), vin).ok_or(EditError::Unknown)?;
+        let now = site.now(self.server.now()).business;
+        site.scene().dealer.lot().patch(vin, &patch.to_string(), now).map(drop)
     }
 
     /// Lets requests in flight finish, and stops.

@@ -105,7 +105,8 @@ pub struct StockArgs {
     /// The dealer's name, rooftops and opening hours, from a TOML file.
     #[arg(long, env = "DEALER_SIM_PROFILE", value_name = "FILE")]
     pub profile: Option<PathBuf>,
-    /// Your own stock instead of --vehicles, from a file of AAP vehicles: a JSON array, or one object a line.
+    /// Your own stock instead of --vehicles, from a file of AAP vehicles: a JSON array, one object a line, or a table whose
+    /// name ends in .csv.
     #[arg(long, env = "DEALER_SIM_INVENTORY", value_name = "FILE")]
     pub inventory: Option<PathBuf>,
 }

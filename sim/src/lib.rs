@@ -62,6 +62,7 @@ pub mod journal;
 pub mod protocol;
 pub mod run;
 pub mod server;
+pub mod share;
 mod spread;
 pub mod stable;
 pub mod timer;

@@ -113,11 +113,16 @@ fn blueprint(stock: &StockArgs, spec: DealerSpec, threads: usize) -> Result<Blue
             let bytes = read_file(path)?;
             let first =
                 bytes.iter().find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf));
-            let format = if first == Some(&b'[') { ImportFormat::Json } else { ImportFormat::Jsonl };
+            let is_table = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+            let format = match first {
+                _ if is_table => ImportFormat::Csv,
+                Some(b'[') => ImportFormat::Json,
+                _ => ImportFormat::Jsonl,
+            };
             let midnight = day.to_zoned_datetime(TimeZone::UTC).map_err(Failed::running)?.timestamp();
             let defaults = ImportDefaults { dealer_id: profile.dealer_id.clone(), updated_at: midnight };
             let imported = Inventory::import(&bytes, format, &defaults)
-                .map_err(|error| Failed::Input(format!("{}: {error}", path.display())))?;
+                .map_err(|error| Failed::Input(error.in_file(&path.display().to_string())))?;
             Stock::Given(Arc::new(imported))
         }
     };
@@ -176,6 +181,7 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         clock: arguments.stock.clock,
         rate_limit: arguments.rate_limit,
         page_cap: limits.page_cap,
+        ..DealerSpec::default()
     };
     let threads = threads(arguments.threads);
     let options = ServerOptions {

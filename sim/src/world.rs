@@ -2,20 +2,21 @@
 //! faults, and how to make them anew on a reset.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
-use crate::dealer::clock::Now;
+use crate::dealer::clock::{Clock, Move, MoveError, Now};
 use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
-use crate::inventory::{GenerateError, Inventory, Profile, Spec};
+use crate::inventory::{GenerateError, Inventory, Lookup, Profile, Spec};
 use crate::journal::{self, Journal};
 use crate::protocol::card::{CardFacts, agent_card};
+use crate::share::Share;
 use crate::spread::spread;
 
 /// Dealers of one process at most. Each has VINs of its own, see [`crate::inventory::vin::DEALERS`].
@@ -98,6 +99,17 @@ pub struct Traffic {
     pub panics: AtomicU64,
 }
 
+/// Why a dealer's clock was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveClockError {
+    /// The move is none that a clock makes.
+    #[error(transparent)]
+    Move(#[from] MoveError),
+    /// What comes in with the days cannot be generated.
+    #[error(transparent)]
+    Stock(#[from] GenerateError),
+}
+
 /// The dealer in force and its card.
 #[derive(Debug)]
 pub struct Scene {
@@ -155,7 +167,7 @@ impl World {
     ///
     /// # Errors
     /// [`WorldError`].
-    pub fn new(blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, WorldError> {
+    pub fn new(mut blueprint: Blueprint, base_url: String, issued: Timestamp) -> Result<World, WorldError> {
         let dealers = blueprint.dealers;
         if !(1..=MOST_DEALERS).contains(&dealers) {
             return Err(WorldError::Dealers(dealers));
@@ -164,6 +176,7 @@ impl World {
             return Err(WorldError::SharedStock);
         }
         let leads_in_all = Arc::<AtomicU64>::default();
+        blueprint.spec.share = Share::among(dealers);
         let blueprint = Arc::new(blueprint);
         let sites = spread(usize::from(dealers), blueprint.threads, |number| {
             Site::new(blueprint.clone(), number as u16, &base_url, issued, leads_in_all.clone())
@@ -238,6 +251,9 @@ impl<'w> Door<'w> {
 pub struct Site {
     plot: Plot,
     scene: ArcSwap<Scene>,
+    clock: Clock,
+    /// Held while the clock is moved or the dealer begins anew.
+    turning: Mutex<()>,
     /// What may go wrong.
     pub faults: FaultDesk,
 }
@@ -251,12 +267,62 @@ impl Site {
         issued: Timestamp,
         leads_in_all: Arc<AtomicU64>,
     ) -> Result<Site, GenerateError> {
-        let seed = blueprint.spec.seed;
+        let DealerSpec { seed, share, .. } = blueprint.spec;
         let FaultSpec { plan, magic, headers } = blueprint.faults.clone();
         let plot = Plot::new(blueprint, number, root, leads_in_all);
         let scene = plot.open(seed, plot.make_stock(seed)?, issued);
-        let faults = FaultDesk::new(plan, magic, headers, 0);
-        Ok(Site { plot, scene: ArcSwap::from_pointee(scene), faults })
+        let faults = FaultDesk::new(plan, magic, headers, share, 0);
+        let clock = Clock::new(plot.blueprint.spec.clock);
+        Ok(Site { plot, scene: ArcSwap::from_pointee(scene), clock, turning: Mutex::new(()), faults })
+    }
+
+    /// The dealer's business clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The dealer's time, when `now` is that of clocks that were never moved.
+    pub fn now(&self, now: Now) -> Now {
+        self.clock.read(now)
+    }
+
+    /// Moves the business clocks of dealers forward, and the market with them. `now` is that of clocks that were never moved.
+    /// Takes some time where the stock is large: not for a thread that serves.
+    ///
+    /// # Errors
+    /// [`MoveClockError`]; the clocks then stay, all of them.
+    pub fn move_clocks(sites: &[Site], now: Now, to: Move) -> Result<(), MoveClockError> {
+        let _turning = turning(sites);
+        let targets: Vec<Timestamp> =
+            sites.iter().map(|site| site.clock.target(now, to)).collect::<Result<_, _>>()?;
+        let threads = sites.first().map_or(1, |site| site.plot.blueprint.threads);
+        spread(sites.len(), threads, |place| sites[place].scene.load().dealer.catch_up(targets[place]))?;
+        for (site, target) in sites.iter().zip(targets) {
+            site.clock.put(now, target);
+        }
+        Ok(())
+    }
+
+    /// Whether a business day has ended that the stock does not know of. `now` is that of clocks that were never moved.
+    pub fn is_due(&self, now: Now) -> bool {
+        self.scene.load().dealer.lot().is_due(self.now(now).business)
+    }
+
+    /// The dealer that knows a VIN; VINs made from a seed are unique over all.
+    pub fn that_knows<'s>(sites: &'s [Site], vin: &str) -> Option<&'s Site> {
+        let knows = |site: &&Site| {
+            site.scene.load().dealer.inventory().find(Some(vin), None, None) != Lookup::Unknown
+        };
+        sites.iter().find(knows)
+    }
+
+    /// Has the market move on to the clock's day.
+    ///
+    /// # Errors
+    /// When what comes in cannot be generated; the stock then stays.
+    pub fn catch_up(&self, now: Now) -> Result<(), GenerateError> {
+        let _turning = self.turning.lock().unwrap_or_else(PoisonError::into_inner);
+        self.scene.load().dealer.catch_up(self.now(now).business)
     }
 
     /// The dealer's id.
@@ -275,28 +341,38 @@ impl Site {
     }
 
     /// Has dealers go back to the start: leads, conversations, diary and counters are empty again, the stock is that of the
-    /// seed: of the one in force unless another is given.
+    /// seed, of the one in force unless another is given, and their clocks were never moved. `now` is that of such a clock.
     ///
     /// # Errors
     /// When the stock of another seed cannot be generated; the dealers in force then stay, all of them.
     pub fn reset(sites: &[Site], seed: Option<u64>, now: Now) -> Result<(), GenerateError> {
+        let _turning = turning(sites);
         let threads = sites.first().map_or(1, |site| site.plot.blueprint.threads);
         let made = spread(sites.len(), threads, |place| {
             let Site { plot, scene, .. } = &sites[place];
             let before = &scene.load().dealer;
             let seed = seed.unwrap_or(before.spec().seed);
             let stock = match seed == before.spec().seed {
-                true => before.stock().clone(),
+                true => before.lot().start().clone(),
                 false => plot.make_stock(seed)?,
             };
-            Ok::<_, GenerateError>(plot.open(seed, stock, now.business))
+            let scene = plot.open(seed, stock, now.business);
+            // A real clock may have seen days pass since the start.
+            scene.dealer.catch_up(now.business)?;
+            Ok::<_, GenerateError>(scene)
         })?;
         for (site, scene) in sites.iter().zip(made) {
             site.faults.engine.reset(now.traffic_ns);
             site.scene.store(Arc::new(scene));
+            site.clock.put(now, now.business);
         }
         Ok(())
     }
+}
+
+/// Keeps clocks from being moved and dealers from beginning anew, in one order for all who want several.
+fn turning(sites: &[Site]) -> Vec<MutexGuard<'_, ()>> {
+    sites.iter().map(|site| site.turning.lock().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// What of a site stays over resets.

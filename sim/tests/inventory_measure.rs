@@ -5,8 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use dealer_sim::dealer::lot::Lot;
 use dealer_sim::inventory::{Column, Inventory, Number, Profile, Query, Scratch, SortField, SortOrder, Spec};
 use jiff::civil::Date;
 
@@ -126,5 +129,74 @@ fn measure() {
             }
         });
         println!("find by VIN: {:.1?} each", find / vins.len() as u32);
+    }
+}
+
+/// What a change of a large stock costs, and what a buyer who searches meanwhile feels of it.
+#[test]
+#[ignore = "a measurement, not a test"]
+fn measure_changes() {
+    let profile = Profile::built_in().unwrap();
+    let noon = |days: i64| {
+        let start: jiff::Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
+        start + jiff::SignedDuration::from_hours(24 * days)
+    };
+    for vehicles in [500, 1_000_000] {
+        let stock = Inventory::generate(&Spec { vehicles, ..Spec::new(42, DAY) }, &profile).unwrap();
+        let vins: Vec<String> = (100..150u32).filter_map(|row| Some(stock.vin(row)?.into_owned())).collect();
+        let lot = Lot::new(Arc::new(stock), DAY, 42, "own".to_owned());
+        println!("\n{vehicles} vehicles, RSS {} MB", memory("VmRSS:") / 1024);
+        let mut turn = 0;
+        let patch = median(51, || {
+            turn += 1;
+            lot.patch(&vins[turn % vins.len()], &format!("{{\"price\":{turn}}}"), noon(0)).unwrap();
+        });
+        println!("patch {patch:.1?}");
+        let add = median(7, || {
+            turn += 1;
+            lot.add(&format!("{{\"stock\":\"own-{turn}\",\"status\":\"available\"}}"), noon(0)).unwrap();
+        });
+        println!("add {add:.1?}");
+        for days in [1, 2, 60] {
+            let start = now();
+            lot.catch_up(&profile, noon(days)).unwrap();
+            println!("to day {days}: {:.1?}, RSS {} MB", start.elapsed(), memory("VmRSS:") / 1024);
+        }
+        // A buyer looks up one vehicle after the other while prices change and days pass.
+        let done = AtomicBool::new(false);
+        let waits = std::thread::scope(|scope| {
+            let buyer = scope.spawn(|| {
+                let mut waits = Vec::new();
+                let mut out = Vec::new();
+                while !done.load(Ordering::Relaxed) {
+                    let start = now();
+                    let stock = lot.stock();
+                    for vin in vins.iter().take(20) {
+                        std::hint::black_box(stock.find(Some(vin), None, None));
+                    }
+                    out.clear();
+                    stock.detail(7, &mut out);
+                    waits.push(start.elapsed());
+                }
+                waits.sort_unstable();
+                waits
+            });
+            for round in 0..200 {
+                lot.patch(&vins[round % vins.len()], "{\"price\":1}", noon(60)).unwrap();
+            }
+            for days in [61, 62] {
+                lot.catch_up(&profile, noon(days)).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+            buyer.join().unwrap()
+        });
+        let at = |share: usize| waits[(waits.len() * share / 10_000).min(waits.len() - 1)];
+        println!(
+            "20 look-ups and a detail meanwhile: {} of them, p50 {:.1?}, p99.99 {:.1?}, max {:.1?}",
+            waits.len(),
+            at(5_000),
+            at(9_999),
+            at(10_000)
+        );
     }
 }

@@ -13,6 +13,9 @@ use jiff::Timestamp;
 
 use super::{Latency, Tally};
 
+/// The tag of the response times of all steps.
+pub(crate) const RESPONSE: &str = "response";
+
 /// Writes an interval log, flushed with each interval so that a killed run leaves what it had.
 pub struct IntervalLog<W> {
     out: W,
@@ -50,11 +53,11 @@ impl<W: Write> IntervalLog<W> {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&mut self, tally: &Tally, start: Duration, length: Duration) -> io::Result<()> {
-        let (response, service) = (tally.response(), tally.service());
+        let (response, queue, service) = (tally.response(), tally.queue(), tally.service());
         let whole = [
-            ("response", &response),
+            (RESPONSE, &response),
             ("service", &service),
-            ("queue", &tally.queue),
+            ("queue", &queue),
             ("lag", &tally.lag),
             ("first_byte", &tally.first_byte),
             ("connect", &tally.connect),
@@ -63,30 +66,56 @@ impl<W: Write> IntervalLog<W> {
             ("unfinished_age", &tally.unfinished_age),
         ];
         let steps = self.labels.iter().zip(&tally.steps).flat_map(|(label, step)| {
-            [(format!("{label}.response"), &step.response), (format!("{label}.service"), &step.service)]
+            let times = [("response", &step.response), ("queue", &step.queue), ("service", &step.service)];
+            let times = times.into_iter().map(move |(kind, latency)| (format!("{label}.{kind}"), latency));
+            let others = step.other_responses.iter();
+            times.chain(others.map(move |(outcome, latency)| (format!("{label}.outcome.{outcome}"), latency)))
         });
         let tagged = whole.into_iter().map(|(tag, latency)| (tag.to_owned(), latency)).chain(steps);
-        let mut builder = IntervalLogWriterBuilder::new();
-        // The header is written already; this one writes nothing, its divisor is that of the header.
-        let mut body = Vec::new();
-        builder.with_max_value_divisor(1e6);
-        {
-            let mut writer = builder.begin_log_with(&mut body, &mut self.serializer)?;
-            for (tag, latency) in tagged {
-                if latency.count() > 0 {
-                    writer
-                        .write_histogram(latency.histogram(), start, length, Tag::new(&tag))
-                        .map_err(to_io_error)?;
-                }
-            }
-        }
-        for line in body.split_inclusive(|&byte| byte == b'\n') {
-            if !line.starts_with(b"#") {
-                self.out.write_all(line)?;
-            }
-        }
-        self.out.flush()
+        write_tagged(&mut self.out, &mut self.serializer, tagged, start, length)
     }
+
+    /// Writes one interval of histograms by their tags. Empty ones are left out.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn write_tagged<'t>(
+        &mut self,
+        tagged: impl Iterator<Item = (String, &'t Latency)>,
+        start: Duration,
+        length: Duration,
+    ) -> io::Result<()> {
+        write_tagged(&mut self.out, &mut self.serializer, tagged, start, length)
+    }
+}
+
+fn write_tagged<'t>(
+    out: &mut impl Write,
+    serializer: &mut V2DeflateSerializer,
+    tagged: impl Iterator<Item = (String, &'t Latency)>,
+    start: Duration,
+    length: Duration,
+) -> io::Result<()> {
+    let mut builder = IntervalLogWriterBuilder::new();
+    // The header is written already; this one writes nothing, its divisor is that of the header.
+    let mut body = Vec::new();
+    builder.with_max_value_divisor(1e6);
+    {
+        let mut writer = builder.begin_log_with(&mut body, serializer)?;
+        for (tag, latency) in tagged {
+            if latency.count() > 0 {
+                writer
+                    .write_histogram(latency.histogram(), start, length, Tag::new(&tag))
+                    .map_err(to_io_error)?;
+            }
+        }
+    }
+    for line in body.split_inclusive(|&byte| byte == b'\n') {
+        if !line.starts_with(b"#") {
+            out.write_all(line)?;
+        }
+    }
+    out.flush()
 }
 
 fn to_io_error<E: std::fmt::Debug>(error: IntervalLogWriterError<E>) -> io::Error {
@@ -115,30 +144,61 @@ pub enum ReadError {
     },
 }
 
+/// One line of an interval log, its histogram not decoded yet.
+pub(crate) struct Line<'l> {
+    /// From the start of the run.
+    pub(crate) start: Duration,
+    pub(crate) length: Duration,
+    pub(crate) tag: &'l str,
+    encoded: &'l str,
+    index: usize,
+}
+
+impl Line<'_> {
+    /// Adds the line's times.
+    ///
+    /// # Errors
+    /// If the histogram cannot be decoded, or holds times beyond an hour.
+    pub(crate) fn add_to(&self, sum: &mut Latency) -> Result<(), ReadError> {
+        let fault = |reason: String| ReadError::Histogram { index: self.index, reason };
+        let histogram = decode(self.encoded, &mut Deserializer::new()).map_err(fault)?;
+        sum.add_histogram(&histogram).map_err(|error| fault(format!("{error:?}")))
+    }
+}
+
+/// The lines of an interval log. One that was cut off by the end of the file is left out: a killed run may end with one.
+///
+/// # Errors
+/// If a line is none of an interval log.
+pub(crate) fn read_lines(log: &[u8]) -> Result<Vec<Line<'_>>, ReadError> {
+    let whole = log.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let mut lines = Vec::new();
+    for entry in IntervalLogIterator::new(&log[..whole]) {
+        let entry = entry.map_err(|_| ReadError::Line { line: lines.len() + 1 })?;
+        let LogEntry::Interval(interval) = entry else { continue };
+        lines.push(Line {
+            start: interval.start_timestamp(),
+            length: interval.duration(),
+            tag: interval.tag().map_or("", |tag| tag.as_str()),
+            encoded: interval.encoded_histogram(),
+            index: lines.len() + 1,
+        });
+    }
+    Ok(lines)
+}
+
 /// Reads an interval log and adds up its intervals by their tag. A line that was cut off by the end of the file is
 /// left out: a killed run may end with one.
 ///
 /// # Errors
 /// If a line or a histogram cannot be read.
 pub fn read_totals(log: &[u8]) -> Result<BTreeMap<String, Latency>, ReadError> {
-    let whole = log.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let mut totals: BTreeMap<String, Latency> = BTreeMap::new();
-    let mut deserializer = Deserializer::new();
-    let mut index = 0;
-    for entry in IntervalLogIterator::new(&log[..whole]) {
-        let LogEntry::Interval(interval) = entry.map_err(|_| ReadError::Line { line: index + 1 })? else {
-            continue;
-        };
-        index += 1;
-        let fault = |reason: String| ReadError::Histogram { index, reason };
-        let histogram: Histogram<u64> =
-            decode(interval.encoded_histogram(), &mut deserializer).map_err(fault)?;
-        let tag = interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default();
-        totals
-            .entry(tag)
-            .or_default()
-            .add_histogram(&histogram)
-            .map_err(|error| fault(format!("{error:?}")))?;
+    for line in read_lines(log)? {
+        match totals.get_mut(line.tag) {
+            Some(total) => line.add_to(total)?,
+            None => line.add_to(totals.entry(line.tag.to_owned()).or_default())?,
+        }
     }
     Ok(totals)
 }

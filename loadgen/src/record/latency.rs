@@ -48,6 +48,20 @@ impl Latency {
         self.saturated += other.saturated;
     }
 
+    /// Takes away times that were added before, as those of a part.
+    pub fn subtract(&mut self, part: &Latency) {
+        if !part.histogram.is_empty() {
+            // Fails only where there is less than is to be taken away: of a file that was written in between.
+            let _ = self.histogram.subtract(&part.histogram);
+        }
+        self.saturated = self.saturated.saturating_sub(part.saturated);
+    }
+
+    /// Counts times beyond an hour that another record knows of; a histogram that was read from a file does not.
+    pub(crate) fn count_saturated(&mut self, times: u64) {
+        self.saturated += times;
+    }
+
     /// Adds the times of a histogram that was read from a file.
     ///
     /// # Errors

@@ -5,5 +5,6 @@ mod latency;
 mod tally;
 
 pub use hlog::{IntervalLog, ReadError, read_totals};
+pub(crate) use hlog::{Line, RESPONSE, read_lines};
 pub use latency::{HIGHEST, Latency};
 pub use tally::{SessionTally, StepTally, Tally};

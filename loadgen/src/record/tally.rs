@@ -6,7 +6,9 @@ use super::Latency;
 
 /// No step counts more kinds of outcomes than this; the rest counts as [`OTHER`].
 const MAX_OUTCOMES: usize = 200;
-/// Where the outcomes beyond [`MAX_OUTCOMES`] go.
+/// No step has latencies of its own for more kinds of outcomes than this: a histogram takes 230 KB. The rest share one.
+const MAX_TIMED: usize = 12;
+/// Where the outcomes beyond [`MAX_OUTCOMES`], and the latencies of those beyond [`MAX_TIMED`], go.
 const OTHER: &str = "other";
 
 /// What happened, in one worker or all, in one second or the whole measured time.
@@ -16,8 +18,6 @@ pub struct Tally {
     pub steps: Vec<StepTally>,
     /// Whole sessions.
     pub sessions: SessionTally,
-    /// Send minus release.
-    pub queue: Latency,
     /// Release minus intended, where the pacer did the releasing.
     pub lag: Latency,
     /// First byte of the reply minus send.
@@ -47,8 +47,12 @@ pub struct StepTally {
     pub others: BTreeMap<Box<str>, u64>,
     /// Lag, queue and service together.
     pub response: Latency,
+    /// Send minus release.
+    pub queue: Latency,
     /// Last byte minus send.
     pub service: Latency,
+    /// The response times again of the outcomes other than `ok`, each kind by itself.
+    pub other_responses: BTreeMap<Box<str>, Latency>,
 }
 
 /// Sessions.
@@ -81,13 +85,34 @@ impl StepTally {
         self.count_others(label, 1);
     }
 
-    fn count_others(&mut self, label: &str, times: u64) {
+    /// Counts an outcome other than `ok` this many times.
+    pub(crate) fn count_others(&mut self, label: &str, times: u64) {
         if let Some(count) = self.others.get_mut(label) {
             *count += times;
         } else {
             let label = if self.others.len() < MAX_OUTCOMES { label } else { OTHER };
             *self.others.entry(label.into()).or_default() += times;
         }
+    }
+
+    /// Records the response time of an outcome other than `ok`, in the histogram of its kind and not in that of all.
+    pub fn record_other(&mut self, label: &str, nanos: u64) {
+        self.timed_as(label).record(nanos);
+    }
+
+    /// The histogram for outcomes of this kind.
+    pub fn timed_as(&mut self, label: &str) -> &mut Latency {
+        let is_room = self.other_responses.len() < MAX_TIMED || self.other_responses.contains_key(label);
+        self.other_responses.entry(if is_room { label } else { OTHER }.into()).or_default()
+    }
+
+    /// The response times of each kind of outcome, `ok` first.
+    pub fn responses(&self) -> Vec<(String, Latency)> {
+        let mut ok = self.response.clone();
+        self.other_responses.values().for_each(|other| ok.subtract(other));
+        let others = self.other_responses.iter().map(|(label, other)| (label.to_string(), other.clone()));
+        let all = std::iter::once(("ok".to_owned(), ok)).chain(others);
+        all.filter(|(_, latency)| latency.count() > 0).collect()
     }
 
     fn add(&mut self, other: &StepTally) {
@@ -98,7 +123,11 @@ impl StepTally {
             self.count_others(label, count);
         }
         self.response.add(&other.response);
+        self.queue.add(&other.queue);
         self.service.add(&other.service);
+        for (label, latency) in &other.other_responses {
+            self.timed_as(label).add(latency);
+        }
     }
 
     fn clear(&mut self) {
@@ -107,7 +136,10 @@ impl StepTally {
         self.ok = 0;
         self.others.clear();
         self.response.clear();
+        self.queue.clear();
         self.service.clear();
+        // Kept: a kind of outcome that came once comes again.
+        self.other_responses.values_mut().for_each(Latency::clear);
     }
 }
 
@@ -158,6 +190,11 @@ impl Tally {
         self.sum_of(|step| &step.response)
     }
 
+    /// The waiting times of all steps.
+    pub fn queue(&self) -> Latency {
+        self.sum_of(|step| &step.queue)
+    }
+
     /// The service times of all steps.
     pub fn service(&self) -> Latency {
         self.sum_of(|step| &step.service)
@@ -199,7 +236,10 @@ impl Tally {
 
     /// How many times were longer than the histograms hold.
     pub fn saturated(&self) -> u64 {
-        let steps = self.steps.iter().map(|step| step.response.saturated() + step.service.saturated());
+        let steps = self
+            .steps
+            .iter()
+            .map(|step| step.response.saturated() + step.queue.saturated() + step.service.saturated());
         steps.sum::<u64>() + self.latencies().iter().map(|latency| latency.saturated()).sum::<u64>()
     }
 
@@ -209,19 +249,12 @@ impl Tally {
         sum
     }
 
-    fn latencies(&self) -> [&Latency; 6] {
-        [&self.queue, &self.lag, &self.first_byte, &self.connect, &self.tls, &self.unfinished_age]
+    fn latencies(&self) -> [&Latency; 5] {
+        [&self.lag, &self.first_byte, &self.connect, &self.tls, &self.unfinished_age]
     }
 
-    fn latencies_mut(&mut self) -> [&mut Latency; 6] {
-        [
-            &mut self.queue,
-            &mut self.lag,
-            &mut self.first_byte,
-            &mut self.connect,
-            &mut self.tls,
-            &mut self.unfinished_age,
-        ]
+    fn latencies_mut(&mut self) -> [&mut Latency; 5] {
+        [&mut self.lag, &mut self.first_byte, &mut self.connect, &mut self.tls, &mut self.unfinished_age]
     }
 }
 
@@ -265,6 +298,32 @@ mod tests {
         assert_eq!((sum.response().count(), sum.lag.count()), (2, 2));
         sum.clear();
         assert_eq!((sum.sent(), sum.finished(), sum.response().count(), sum.lag.count()), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn failures_keep_their_latency_and_ok_is_the_rest() {
+        let mut step = StepTally::default();
+        for millis in 1..=10u64 {
+            step.response.record(millis * 1_000_000);
+        }
+        step.record_other("timeout.first_byte", 10_000_000);
+        let mut sum = StepTally::default();
+        sum.add(&step);
+        sum.add(&step);
+        let responses = sum.responses();
+        assert_eq!(
+            responses.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(),
+            ["ok", "timeout.first_byte"]
+        );
+        assert_eq!((responses[0].1.count(), responses[1].1.count()), (18, 2));
+        assert_eq!(responses[0].1.max().map(|nanos| nanos / 1_000_000), Some(9));
+        for kind in 0..100 {
+            step.record_other(&format!("http.{kind}"), 1);
+        }
+        assert_eq!(step.other_responses.len(), MAX_TIMED + 1);
+        assert_eq!(step.other_responses[OTHER].count(), 101 - MAX_TIMED as u64);
+        step.clear();
+        assert!(step.responses().is_empty());
     }
 
     #[test]

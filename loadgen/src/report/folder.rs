@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{RunResult, Summary, hgrm, series};
-use crate::record::{IntervalLog, Tally};
+use super::{Page, RunResult, Second, Stored, Summary, hgrm, junit, page, series};
+use crate::progress::tell;
+use crate::record::{IntervalLog, Latency, Tally};
 
 /// A result folder in the making.
 pub(crate) struct Folder {
@@ -22,13 +23,16 @@ pub(crate) struct Folder {
 #[derive(Debug, thiserror::Error)]
 #[error("{path} cannot be written: {source}")]
 pub(crate) struct FolderError {
-    path: PathBuf,
-    source: io::Error,
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Why.
+    pub(crate) source: io::Error,
 }
 
 /// Whether a file of this name is written at the end of a run.
 fn is_result(name: &str) -> bool {
-    name == "summary.json" || name == "response.hgrm" || name.ends_with(".response.hgrm")
+    matches!(name, "summary.json" | "response.hgrm" | "report.html" | "junit.xml")
+        || name.ends_with(".response.hgrm")
 }
 
 impl Folder {
@@ -77,38 +81,87 @@ impl Folder {
         self.log
             .write(tally, start, length)
             .map_err(|source| FolderError { path: self.path.join("intervals.hlog"), source })?;
-        series::write_line(&mut self.series, (start + length).as_secs_f64(), tally, in_flight)
+        self.add_second(&Second::of(tally, (start + length).as_secs_f64(), in_flight))
+    }
+
+    /// Adds a second that was put together from several results: its histograms by their tags, and its counts.
+    pub(crate) fn add_merged<'t>(
+        &mut self,
+        tagged: impl Iterator<Item = (String, &'t Latency)>,
+        start: Duration,
+        length: Duration,
+    ) -> Result<(), FolderError> {
+        let written = self.log.write_tagged(tagged, start, length);
+        written.map_err(|source| FolderError { path: self.path.join("intervals.hlog"), source })
+    }
+
+    /// Adds a second to the series.
+    pub(crate) fn add_second(&mut self, second: &Second) -> Result<(), FolderError> {
+        series::write_line(&mut self.series, second)
             .and_then(|()| self.series.flush())
             .map_err(|source| FolderError { path: self.path.join("series.csv"), source })
     }
 
-    /// Writes the files of the whole run.
-    pub(crate) fn finish(self, result: &RunResult) -> Result<(), FolderError> {
-        self.file("summary.json", |out| {
-            serde_json::to_writer_pretty(&mut *out, &Summary::from(result))?;
+    /// Writes the summary of what there is so far: a run that is killed leaves that one. The file is replaced at once, so
+    /// that no reader finds half of it.
+    pub(crate) fn write_partial(&self, result: &RunResult) -> Result<(), FolderError> {
+        let path = self.path.join("summary.json");
+        let new = self.path.join("summary.json.new");
+        write_file(&new, |out| {
+            serde_json::to_writer(&mut *out, &Summary::from(result))?;
             writeln!(out)
         })?;
-        self.file("response.hgrm", |out| hgrm::write(out, &result.tally.response()))?;
-        for (label, step) in result.labels.iter().zip(&result.tally.steps) {
-            let name = format!("{}.response.hgrm", label.replace('/', "."));
-            self.file(&name, |out| hgrm::write(out, &step.response))?;
+        fs::rename(&new, &path).map_err(|source| FolderError { path, source })
+    }
+
+    /// Writes the files of the whole run.
+    pub(crate) fn finish(self, result: &RunResult) -> Result<(), FolderError> {
+        let Folder { path, log, series } = self;
+        drop((log, series));
+        write_results(&path, result)?;
+        // The page is drawn from the whole log, which may be too long for that after days. Everything else is there.
+        if let Err(error) = write_page(&path, None) {
+            tell(&format!("{error}; the other results are written"));
         }
         Ok(())
     }
+}
 
-    fn file(
-        &self,
-        name: &str,
-        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-    ) -> Result<(), FolderError> {
-        let path = self.path.join(name);
-        let written = File::create(&path).and_then(|file| {
-            let mut out = BufWriter::new(file);
-            write(&mut out)?;
-            out.flush()
-        });
-        written.map_err(|source| FolderError { path, source })
+/// Writes everything that is made from a whole result, but for the page.
+pub(super) fn write_results(path: &Path, result: &RunResult) -> Result<(), FolderError> {
+    write_file(&path.join("summary.json"), |out| {
+        serde_json::to_writer_pretty(&mut *out, &Summary::from(result))?;
+        writeln!(out)
+    })?;
+    write_file(&path.join("junit.xml"), |out| junit::write(out, result))?;
+    write_file(&path.join("response.hgrm"), |out| hgrm::write(out, &result.tally.response()))?;
+    for (label, step) in result.labels.iter().zip(&result.tally.steps) {
+        let name = format!("{}.response.hgrm", label.replace('/', "."));
+        write_file(&path.join(name), |out| hgrm::write(out, &step.response))?;
     }
+    Ok(())
+}
+
+/// Writes `report.html` from what the folder has, beside a baseline's figures if there is one.
+pub(crate) fn write_page(path: &Path, baseline: Option<&Stored>) -> Result<(), FolderError> {
+    let target = path.join("report.html");
+    let stored = Stored::read(path)
+        .map_err(|error| FolderError { path: target.clone(), source: io::Error::other(error.to_string()) })?;
+    let html = page(&Page::of(&stored), baseline.map(Page::of).as_ref());
+    write_file(&target, |out| out.write_all(html.as_bytes()))
+}
+
+/// Writes one file.
+pub(super) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), FolderError> {
+    let written = File::create(path).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    });
+    written.map_err(|source| FolderError { path: path.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -118,7 +171,14 @@ mod tests {
     #[test]
     fn the_files_of_an_earlier_run_go_and_those_of_others_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let names = ["summary.json", "response.hgrm", "old.step.response.hgrm", "notes.hgrm", "mine.txt"];
+        let names = [
+            "summary.json",
+            "response.hgrm",
+            "old.step.response.hgrm",
+            "report.html",
+            "notes.hgrm",
+            "mine.txt",
+        ];
         for name in names {
             fs::write(folder.path().join(name), "x").unwrap();
         }

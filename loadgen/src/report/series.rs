@@ -2,37 +2,126 @@
 
 use std::io::{self, Write};
 
-use crate::record::Tally;
+use crate::record::{Latency, Tally};
 
 /// The classes that outcomes other than `ok` fall into: what stands before the point.
-const CLASSES: [&str; 8] = ["aap", "a2a", "rpc", "http", "transport", "timeout", "check", "protocol"];
+pub(crate) const CLASSES: [&str; 8] =
+    ["aap", "a2a", "rpc", "http", "transport", "timeout", "check", "protocol"];
+
+/// What happened in one second.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Second {
+    /// Its end, in seconds from the start of the run.
+    pub(crate) until: u64,
+    /// Requests released.
+    pub(crate) sent: u64,
+    /// Requests with an outcome.
+    pub(crate) finished: u64,
+    /// Those with the outcome `ok`.
+    pub(crate) ok: u64,
+    /// The others by [`CLASSES`].
+    pub(crate) classes: [u64; 8],
+    /// The median and the 99th percentile of the response time, in milliseconds; `None` if there are too few to tell.
+    pub(crate) p50_ms: Option<f64>,
+    pub(crate) p99_ms: Option<f64>,
+    /// Requests on their way at its end.
+    pub(crate) in_flight: u64,
+    /// Requests with an outcome that the scenario does not expect.
+    pub(crate) errors: u64,
+    /// Sessions started.
+    pub(crate) sessions: u64,
+}
+
+impl Second {
+    /// What was recorded in the second that ended at `until` seconds from the start of the run.
+    pub(crate) fn of(tally: &Tally, until: f64, in_flight: u64) -> Second {
+        let outcomes = tally.outcomes();
+        let class = |class: &str| {
+            outcomes
+                .iter()
+                .filter(|(label, _)| label.split('.').next() == Some(class))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        Second {
+            until: until.round() as u64,
+            sent: tally.sent(),
+            finished: tally.finished(),
+            ok: tally.ok(),
+            classes: CLASSES.map(class),
+            in_flight,
+            errors: tally.errors(),
+            sessions: tally.sessions.started,
+            ..Second::default()
+        }
+        .timed(&tally.response())
+    }
+
+    /// The same with the percentiles of these response times.
+    pub(crate) fn timed(self, response: &Latency) -> Second {
+        let millis = |q| response.quantile(q).map(|nanos| nanos as f64 / 1e6);
+        Second { p50_ms: millis(0.5), p99_ms: millis(0.99), ..self }
+    }
+
+    /// Adds the counts of another generator's second. The percentiles do not add up: see [`Second::timed`].
+    pub(crate) fn add(&mut self, other: &Second) {
+        self.sent += other.sent;
+        self.finished += other.finished;
+        self.ok += other.ok;
+        self.classes.iter_mut().zip(other.classes).for_each(|(mine, theirs)| *mine += theirs);
+        self.in_flight += other.in_flight;
+        self.errors += other.errors;
+        self.sessions += other.sessions;
+    }
+}
 
 /// Writes the head line.
 pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "second,sent,finished,ok,{},p50_ms,p99_ms,in_flight", CLASSES.join(","))
+    writeln!(out, "second,sent,finished,ok,{},p50_ms,p99_ms,in_flight,errors,sessions", CLASSES.join(","))
 }
 
-/// Writes what happened in the second that ended at `until` seconds from the start of the run.
-pub(super) fn write_line(out: &mut impl Write, until: f64, tally: &Tally, in_flight: u64) -> io::Result<()> {
-    write!(out, "{until:.0},{},{},{}", tally.sent(), tally.finished(), tally.ok())?;
-    let outcomes = tally.outcomes();
-    for class in CLASSES {
-        let count: u64 = outcomes
-            .iter()
-            .filter(|(label, _)| label.split('.').next() == Some(class))
-            .map(|(_, count)| count)
-            .sum();
+/// Writes a second's line.
+pub(super) fn write_line(out: &mut impl Write, second: &Second) -> io::Result<()> {
+    write!(out, "{},{},{},{}", second.until, second.sent, second.finished, second.ok)?;
+    for count in second.classes {
         write!(out, ",{count}")?;
     }
-    let response = tally.response();
-    for q in [0.5, 0.99] {
-        match response.quantile(q) {
-            Some(nanos) => write!(out, ",{:.3}", nanos as f64 / 1e6)?,
+    for millis in [second.p50_ms, second.p99_ms] {
+        match millis {
+            Some(millis) => write!(out, ",{millis:.3}")?,
             // Too few to tell.
             None => write!(out, ",")?,
         }
     }
-    writeln!(out, ",{in_flight}")
+    writeln!(out, ",{},{},{}", second.in_flight, second.errors, second.sessions)
+}
+
+/// Reads the lines back. One that is cut off or is none ends the series: a killed run may leave such a line.
+pub(super) fn read(text: &str) -> Vec<Second> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().skip(1).map_while(read_line).collect()
+}
+
+fn read_line(line: &str) -> Option<Second> {
+    let mut fields = line.split(',');
+    let mut next = || fields.next();
+    let mut second = Second {
+        until: next()?.parse().ok()?,
+        sent: next()?.parse().ok()?,
+        finished: next()?.parse().ok()?,
+        ok: next()?.parse().ok()?,
+        ..Second::default()
+    };
+    for class in &mut second.classes {
+        *class = next()?.parse().ok()?;
+    }
+    second.p50_ms = next()?.parse().ok();
+    second.p99_ms = next()?.parse().ok();
+    second.in_flight = next()?.parse().ok()?;
+    // The last two came later: a series of before has none.
+    second.errors = next().map_or(Some(0), |text| text.parse().ok())?;
+    second.sessions = next().map_or(Some(0), |text| text.parse().ok())?;
+    Some(second)
 }
 
 #[cfg(test)]
@@ -40,25 +129,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_a_field_for_each_head() {
+    fn a_line_has_a_field_for_each_head_and_reads_back() {
         let mut tally = Tally::new(1);
         let step = &mut tally.steps[0];
         step.sent = 4;
         step.ok = 1;
+        step.expected = 1;
         step.count_other("http.503");
         step.count_other("aap.RATE_LIMITED");
         step.count_other("aap.INTERNAL_ERROR");
         step.response.record(1_500_000);
+        tally.sessions.started = 2;
         let mut out = Vec::new();
+        let second = Second::of(&tally, 3.0, 7);
         write_head(&mut out).unwrap();
-        write_line(&mut out, 3.0, &tally, 7).unwrap();
+        write_line(&mut out, &second).unwrap();
         let text = String::from_utf8(out).unwrap();
         let (head, line) = text.trim_end().split_once('\n').unwrap();
         assert_eq!(
             head,
-            "second,sent,finished,ok,aap,a2a,rpc,http,transport,timeout,check,protocol,p50_ms,p99_ms,in_flight"
+            "second,sent,finished,ok,aap,a2a,rpc,http,transport,timeout,check,protocol,p50_ms,p99_ms,in_flight,errors,sessions"
         );
-        assert_eq!(line, "3,4,4,1,2,0,0,1,0,0,0,0,,,7");
+        assert_eq!(line, "3,4,4,1,2,0,0,1,0,0,0,0,,,7,3,2");
         assert_eq!(head.split(',').count(), line.split(',').count());
+        assert_eq!(read(&text), [second]);
+        assert_eq!(read(&text[..text.len() - 3]), []);
     }
 }

@@ -2,145 +2,173 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::RunResult;
 use crate::record::Latency;
 use crate::transport::ConnectionCounts;
 
 /// The version of the file's form.
-const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 1;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
-    schema: u32,
-    tool: Tool,
-    scenario: String,
-    endpoint: String,
-    embedded: bool,
-    contract: String,
-    seed: u64,
-    interrupted: bool,
-    verdict: VerdictPart,
-    rate: RatePart,
-    sessions: SessionsPart,
-    requests: RequestsPart,
-    outcomes: BTreeMap<String, u64>,
-    latency: LatencyPart,
-    steps: BTreeMap<String, StepPart>,
-    thresholds: Vec<ThresholdPart>,
-    run: RunPart,
-    connections: ConnectionsPart,
+    pub(super) schema: u32,
+    pub(super) tool: Tool,
+    pub(super) scenario: String,
+    pub(super) endpoint: String,
+    pub(super) embedded: bool,
+    pub(super) contract: String,
+    pub(super) seed: u64,
+    pub(super) interrupted: bool,
+    #[serde(default)]
+    pub(super) aborted: Option<String>,
+    pub(super) verdict: VerdictPart,
+    pub(super) rate: RatePart,
+    pub(super) sessions: SessionsPart,
+    pub(super) requests: RequestsPart,
+    pub(super) outcomes: BTreeMap<String, u64>,
+    pub(super) latency: LatencyPart,
+    pub(super) steps: BTreeMap<String, StepPart>,
+    pub(super) thresholds: Vec<ThresholdPart>,
+    #[serde(default)]
+    pub(super) checks: Vec<CheckPart>,
+    pub(super) run: RunPart,
+    pub(super) connections: ConnectionsPart,
 }
 
-#[derive(Debug, Serialize)]
-struct Tool {
-    name: &'static str,
-    version: &'static str,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) version: String,
 }
 
-#[derive(Debug, Serialize)]
-struct VerdictPart {
-    valid: bool,
-    reasons: Vec<String>,
-    notes: Vec<String>,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct VerdictPart {
+    pub(super) valid: bool,
+    pub(super) reasons: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct RatePart {
-    target_per_s: Option<f64>,
-    achieved_per_s: f64,
-    requests_per_s: f64,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RatePart {
+    pub(super) target_per_s: Option<f64>,
+    pub(super) achieved_per_s: f64,
+    pub(super) requests_per_s: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct SessionsPart {
-    scheduled: u64,
-    started: u64,
-    finished: u64,
-    failed: u64,
-    unfinished: u64,
-    not_sent: u64,
-    response: LatencyView,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SessionsPart {
+    pub(super) scheduled: u64,
+    #[serde(default)]
+    pub(super) on_time: u64,
+    pub(super) started: u64,
+    pub(super) finished: u64,
+    pub(super) failed: u64,
+    pub(super) unfinished: u64,
+    pub(super) not_sent: u64,
+    pub(super) response: LatencyView,
 }
 
-#[derive(Debug, Serialize)]
-struct RequestsPart {
-    sent: u64,
-    finished: u64,
-    ok: u64,
-    errors: u64,
-    checks_failed: u64,
-    unfinished: u64,
-    unfinished_age: LatencyView,
-    warmup: u64,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RequestsPart {
+    pub(super) sent: u64,
+    pub(super) finished: u64,
+    pub(super) ok: u64,
+    pub(super) errors: u64,
+    pub(super) checks_failed: u64,
+    pub(super) unfinished: u64,
+    pub(super) unfinished_age: LatencyView,
+    pub(super) warmup: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct LatencyPart {
-    response: LatencyView,
-    queue: LatencyView,
-    service: LatencyView,
-    lag: LatencyView,
-    first_byte: LatencyView,
-    connect: LatencyView,
-    tls: LatencyView,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LatencyPart {
+    pub(super) response: LatencyView,
+    pub(super) queue: LatencyView,
+    pub(super) service: LatencyView,
+    pub(super) lag: LatencyView,
+    pub(super) first_byte: LatencyView,
+    pub(super) connect: LatencyView,
+    pub(super) tls: LatencyView,
 }
 
-#[derive(Debug, Serialize)]
-struct StepPart {
-    sent: u64,
-    errors: u64,
-    outcomes: BTreeMap<String, u64>,
-    response: LatencyView,
-    service: LatencyView,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StepPart {
+    pub(super) sent: u64,
+    pub(super) errors: u64,
+    pub(super) outcomes: BTreeMap<String, u64>,
+    pub(super) response: LatencyView,
+    #[serde(default)]
+    pub(super) queue: LatencyView,
+    pub(super) service: LatencyView,
+    /// Response times by outcome.
+    #[serde(default)]
+    pub(super) outcome_response: BTreeMap<String, LatencyView>,
 }
 
-#[derive(Debug, Serialize)]
-struct ThresholdPart {
-    expr: String,
-    value: Option<f64>,
-    pass: bool,
+/// A check of the scenario.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CheckPart {
+    pub(super) step: String,
+    pub(super) name: String,
+    pub(super) failed: u64,
+    pub(super) expected: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ThresholdPart {
+    pub(super) expr: String,
+    pub(super) value: Option<f64>,
+    pub(super) pass: bool,
 }
 
 /// How the run was made.
-#[derive(Debug, Serialize)]
-struct RunPart {
-    started: String,
-    load: String,
-    warmup_ms: f64,
-    measured_ms: f64,
-    workers: usize,
-    cores: usize,
-    cpu_ms: Option<f64>,
-    busiest_worker: Option<f64>,
-    mean_in_flight: f64,
-    little_in_flight: f64,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RunPart {
+    pub(super) started: String,
+    pub(super) load: String,
+    #[serde(default)]
+    pub(super) conditions: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) scenario_sha256: String,
+    #[serde(default)]
+    pub(super) parts: Vec<String>,
+    pub(super) warmup_ms: f64,
+    pub(super) measured_ms: f64,
+    pub(super) workers: usize,
+    pub(super) cores: usize,
+    pub(super) cpu_ms: Option<f64>,
+    pub(super) busiest_worker: Option<f64>,
+    pub(super) mean_in_flight: f64,
+    pub(super) little_in_flight: f64,
+    #[serde(default)]
+    pub(super) little_difference: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct ConnectionsPart {
-    opened: u64,
-    failed: u64,
-    closed_idle: u64,
-    closed_by_server: u64,
-    retired: u64,
-    peak: u64,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ConnectionsPart {
+    pub(super) opened: u64,
+    pub(super) failed: u64,
+    pub(super) closed_idle: u64,
+    pub(super) closed_by_server: u64,
+    pub(super) retired: u64,
+    pub(super) peak: u64,
 }
 
 /// A histogram as a script reads it; a percentile with too few samples is null.
-#[derive(Debug, Serialize)]
-struct LatencyView {
-    count: u64,
-    min_ms: Option<f64>,
-    mean_ms: Option<f64>,
-    p50_ms: Option<f64>,
-    p90_ms: Option<f64>,
-    p95_ms: Option<f64>,
-    p99_ms: Option<f64>,
-    p999_ms: Option<f64>,
-    max_ms: Option<f64>,
-    saturated: u64,
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct LatencyView {
+    pub(super) count: u64,
+    pub(super) min_ms: Option<f64>,
+    pub(super) mean_ms: Option<f64>,
+    pub(super) p50_ms: Option<f64>,
+    pub(super) p90_ms: Option<f64>,
+    pub(super) p95_ms: Option<f64>,
+    pub(super) p99_ms: Option<f64>,
+    pub(super) p999_ms: Option<f64>,
+    pub(super) max_ms: Option<f64>,
+    pub(super) saturated: u64,
 }
 
 impl From<&Latency> for LatencyView {
@@ -182,19 +210,29 @@ impl From<&RunResult> for Summary {
                 errors: step.finished() - step.expected,
                 outcomes,
                 response: view(&step.response),
+                queue: view(&step.queue),
                 service: view(&step.service),
+                outcome_response: step
+                    .responses()
+                    .iter()
+                    .map(|(label, latency)| (label.clone(), LatencyView::from(latency)))
+                    .collect(),
             };
             (label.clone(), part)
         });
         Summary {
             schema: SCHEMA,
-            tool: Tool { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") },
+            tool: Tool {
+                name: env!("CARGO_PKG_NAME").to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
             scenario: result.scenario.clone(),
             endpoint: result.endpoint.clone(),
             embedded: result.is_embedded,
             contract: result.contract.clone(),
             seed: result.seed,
             interrupted: result.is_interrupted,
+            aborted: result.aborted.clone(),
             verdict: VerdictPart {
                 valid: result.verdict.valid,
                 reasons: result.verdict.reasons.clone(),
@@ -207,6 +245,7 @@ impl From<&RunResult> for Summary {
             },
             sessions: SessionsPart {
                 scheduled: tally.sessions.scheduled,
+                on_time: tally.sessions.on_time,
                 started: tally.sessions.started,
                 finished: tally.sessions.finished,
                 failed: tally.sessions.failed,
@@ -227,7 +266,7 @@ impl From<&RunResult> for Summary {
             outcomes: tally.outcomes(),
             latency: LatencyPart {
                 response: view(&tally.response()),
-                queue: view(&tally.queue),
+                queue: view(&tally.queue()),
                 service: view(&tally.service()),
                 lag: view(&tally.lag),
                 first_byte: view(&tally.first_byte),
@@ -244,9 +283,22 @@ impl From<&RunResult> for Summary {
                     pass: judged.pass,
                 })
                 .collect(),
+            checks: result
+                .checks
+                .iter()
+                .map(|check| CheckPart {
+                    step: check.step.clone(),
+                    name: check.name.clone(),
+                    failed: check.failed,
+                    expected: check.is_expected,
+                })
+                .collect(),
             run: RunPart {
                 started: result.started.to_string(),
                 load: result.load.clone(),
+                conditions: result.conditions.clone(),
+                scenario_sha256: result.scenario_sha256.clone(),
+                parts: result.parts.clone(),
                 warmup_ms: millis(result.warmup_nanos),
                 measured_ms: millis(result.measured_nanos),
                 workers: result.workers,
@@ -255,6 +307,7 @@ impl From<&RunResult> for Summary {
                 busiest_worker: result.busiest_worker.map(rounded),
                 mean_in_flight: rounded(result.mean_in_flight()),
                 little_in_flight: rounded(result.little_in_flight()),
+                little_difference: rounded(result.mean_in_flight() - result.little_in_flight()),
             },
             connections: connections(&result.connections),
         }

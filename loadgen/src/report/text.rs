@@ -24,8 +24,12 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
     for note in &result.verdict.notes {
         writeln!(out, "  note: {note}")?;
     }
-    if result.is_interrupted {
-        writeln!(out, "  note: the run was interrupted; this is what there was until then")?;
+    match &result.aborted {
+        Some(threshold) => writeln!(out, "  note: the run was ended by its threshold {threshold}")?,
+        None if result.is_interrupted => {
+            writeln!(out, "  note: the run was interrupted; this is what there was until then")?;
+        }
+        None => {}
     }
     writeln!(out)?;
 
@@ -96,9 +100,10 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
     )?;
     writeln!(
         out,
-        "Little's law: {:.2} requests in flight on average; rate x (queue + service) gives {:.2}.",
+        "Little's law: {:.2} requests in flight on average; rate x (queue + service) gives {:.2}; difference {:+.2}.",
         result.mean_in_flight(),
-        result.little_in_flight()
+        result.little_in_flight(),
+        result.mean_in_flight() - result.little_in_flight()
     )?;
     if result.checks_failed > 0 {
         writeln!(out)?;
@@ -119,17 +124,20 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
 
 fn table(out: &mut impl Write, result: &RunResult) -> io::Result<()> {
     let tally = &result.tally;
-    let (response, service) = (tally.response(), tally.service());
+    let (response, queue, service) = (tally.response(), tally.queue(), tally.service());
     let mut rows: Vec<(String, &Latency)> = Vec::new();
     for (label, step) in result.labels.iter().zip(&tally.steps) {
         rows.push((format!("{label} response"), &step.response));
         rows.push((format!("{label} service"), &step.service));
+        for (outcome, latency) in &step.other_responses {
+            rows.push((format!("{label} {outcome}"), latency));
+        }
     }
     if result.labels.len() > 1 {
         rows.push(("all response".to_owned(), &response));
         rows.push(("all service".to_owned(), &service));
     }
-    rows.push(("queue".to_owned(), &tally.queue));
+    rows.push(("queue".to_owned(), &queue));
     rows.push(("lag".to_owned(), &tally.lag));
     rows.push(("connect".to_owned(), &tally.connect));
     rows.push(("tls".to_owned(), &tally.tls));

@@ -115,6 +115,11 @@ pub struct ReplyParts<'a> {
 }
 
 impl Step {
+    /// The names of this step's checks, in their order; several conditions may share one.
+    pub fn check_names(&self) -> impl Iterator<Item = &str> {
+        self.checks.iter().map(|check| &*check.name)
+    }
+
     /// The step's name in its scenario.
     pub fn name(&self) -> &str {
         &self.name

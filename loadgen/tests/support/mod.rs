@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,6 +72,38 @@ pub(crate) struct Counts {
     pub(crate) cards: AtomicU64,
 }
 
+/// How long replies are held back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Delay {
+    /// Nine of ten by the first, the tenth by the second.
+    NineAndOne(Duration, Duration),
+    /// Log-normal, by its median and 99th percentile.
+    Lognormal(Duration, Duration),
+}
+
+impl Delay {
+    /// The delay of the nth reply: the same for all runs.
+    fn of(self, nth: usize) -> Duration {
+        match self {
+            Delay::NineAndOne(short, long) => {
+                if nth % 10 == 9 {
+                    long
+                } else {
+                    short
+                }
+            }
+            Delay::Lognormal(p50, p99) => {
+                let mut rng = ChaCha8Rng::seed_from_u64(nth as u64);
+                // Box and Muller.
+                let (one, two): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+                let normal = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos();
+                let sigma = (p99.as_secs_f64() / p50.as_secs_f64()).ln() / 2.326_347_874;
+                p50.mul_f64((sigma * normal).exp())
+            }
+        }
+    }
+}
+
 /// How the server is set up.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
@@ -77,6 +111,8 @@ pub(crate) struct Setup {
     pub(crate) manners: Vec<Manner>,
     /// Every T, first at T/2, the whole server sleeps for D.
     pub(crate) stall: Option<(Duration, Duration)>,
+    /// How long each reply is held back; what that came to is logged.
+    pub(crate) delay: Option<Delay>,
     /// Idle connections are closed after this.
     pub(crate) idle_limit: Option<Duration>,
     /// Whether it says that it is a simulator.
@@ -93,6 +129,7 @@ impl Default for Setup {
         Setup {
             manners: vec![Manner::Right],
             stall: None,
+            delay: None,
             idle_limit: None,
             is_simulator: true,
             extension_uri: "https://autoagentprotocol.org/extensions/aap/v3.0",
@@ -108,6 +145,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) counts: Arc<Counts>,
     stalls: Arc<std::sync::Mutex<Vec<Duration>>>,
+    delays: Arc<std::sync::Mutex<Vec<Duration>>>,
     cpu_nanos: Arc<AtomicU64>,
     started: Instant,
 }
@@ -116,6 +154,8 @@ impl Server {
     pub(crate) fn start(setup: Setup) -> Server {
         let counts = Arc::new(Counts::default());
         let stalls = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let delays = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let log = Arc::clone(&delays);
         let cpu_nanos = Arc::new(AtomicU64::new(0));
         let (ready, address) = mpsc::channel();
         let shared = (Arc::clone(&counts), Arc::clone(&stalls), Arc::clone(&cpu_nanos));
@@ -148,11 +188,11 @@ impl Server {
                             .store(cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64, Ordering::Relaxed);
                     }
                 });
-                accept(listener, Arc::new(setup), counts).await;
+                accept(listener, Arc::new(setup), counts, log).await;
             });
         });
         let address = address.recv().unwrap();
-        Server { address, counts, stalls, cpu_nanos, started: Instant::now() }
+        Server { address, counts, stalls, delays, cpu_nanos, started: Instant::now() }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -176,21 +216,28 @@ impl Server {
         self.stalls.lock().unwrap().clone()
     }
 
+    /// How long each reply was really held back, from the request's last byte to the reply's.
+    pub(crate) fn delays(&self) -> Vec<Duration> {
+        self.delays.lock().unwrap().clone()
+    }
+
     /// The share of the time since the start that the server's thread was busy.
     pub(crate) fn utilisation(&self) -> f64 {
         self.cpu_nanos.load(Ordering::Relaxed) as f64 / self.started.elapsed().as_nanos() as f64
     }
 }
 
-async fn accept(listener: TcpListener, setup: Arc<Setup>, counts: Arc<Counts>) {
+type Log = Arc<std::sync::Mutex<Vec<Duration>>>;
+
+async fn accept(listener: TcpListener, setup: Arc<Setup>, counts: Arc<Counts>, log: Log) {
     let address = listener.local_addr().unwrap();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         counts.connections.fetch_add(1, Ordering::Relaxed);
-        let (setup, counts) = (Arc::clone(&setup), Arc::clone(&counts));
+        let (setup, counts, log) = (Arc::clone(&setup), Arc::clone(&counts), Arc::clone(&log));
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
-            let _ = serve(stream, address, &setup, &counts).await;
+            let _ = serve(stream, address, &setup, &counts, &log).await;
         });
     }
 }
@@ -200,6 +247,7 @@ async fn serve(
     address: SocketAddr,
     setup: &Setup,
     counts: &Counts,
+    log: &Log,
 ) -> std::io::Result<()> {
     let mut buffer = Vec::with_capacity(8192);
     let filling = "x".repeat(setup.filling);
@@ -234,7 +282,15 @@ async fn serve(
             counts.leads.fetch_add(1, Ordering::Relaxed);
         }
         let manner = setup.manners[nth % setup.manners.len()];
-        if !answer(&mut stream, manner, body, nth, setup.is_simulator, &filling).await? {
+        let asked = Instant::now();
+        if let Some(delay) = setup.delay {
+            tokio::time::sleep(delay.of(nth)).await;
+        }
+        let goes_on = answer(&mut stream, manner, body, nth, setup.is_simulator, &filling).await?;
+        if setup.delay.is_some() {
+            log.lock().unwrap().push(asked.elapsed());
+        }
+        if !goes_on {
             return Ok(());
         }
     }

@@ -23,7 +23,7 @@ fn single(out: &mut String, (name, kind, help): (&str, &str, &str), value: u64) 
 }
 
 /// What is counted of a dealer, in the order of [`dealer_values`].
-const OF_DEALER: [(&str, &str, &str); 9] = [
+const OF_DEALER: [(&str, &str, &str); 11] = [
     ("dealer_sim_leads", "counter", "Leads received since the start or the last reset."),
     ("dealer_sim_leads_dropped", "counter", "Leads no longer kept in full."),
     ("dealer_sim_idempotency_keys_dropped", "counter", "Idempotency keys forgotten before their time."),
@@ -31,6 +31,8 @@ const OF_DEALER: [(&str, &str, &str); 9] = [
     ("dealer_sim_conversations_dropped", "counter", "Conversations forgotten."),
     ("dealer_sim_buckets_dropped", "counter", "Rate-limit buckets forgotten."),
     ("dealer_sim_keys_dropped", "counter", "Stable keys forgotten."),
+    ("dealer_sim_vehicle_edits", "counter", "Vehicles changed, added or removed by the admin endpoint."),
+    ("dealer_sim_vehicle_edits_refused", "counter", "Edits refused, since no more are remembered."),
     ("dealer_sim_conversations", "gauge", "Conversations remembered."),
     ("dealer_sim_vehicles", "gauge", "Vehicles known."),
 ];
@@ -40,6 +42,7 @@ fn dealer_values(dealer: &Dealer) -> [u64; OF_DEALER.len()] {
         let desk = dealer.desk();
         (desk.leads.received, desk.leads.dropped, desk.leads.forgotten, desk.diary.forgotten)
     };
+    let [edited, edits_refused] = dealer.lot().counts();
     [
         received,
         dropped,
@@ -48,6 +51,8 @@ fn dealer_values(dealer: &Dealer) -> [u64; OF_DEALER.len()] {
         dealer.conversations().dropped(),
         dealer.buckets().map_or(0, |buckets| buckets.forgotten),
         dealer.attempts().forgotten(),
+        edited,
+        edits_refused,
         dealer.conversations().count() as u64,
         u64::from(dealer.inventory().len()),
     ]

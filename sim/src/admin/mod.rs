@@ -1,14 +1,17 @@
 //! Run-time control, as handlers that the server mounts on a listener of its own. They read and change values; the
 //! sockets are the server's. A path below `/d/<dealer_id>` speaks of one dealer, any other of all.
 
+mod clock;
 mod faults;
 pub mod journal;
 mod metrics;
 mod state;
+mod vehicles;
 
 use serde_json::{Value, json};
 
 use crate::dealer::clock::Now;
+use crate::inventory::VehicleFault;
 use crate::world::{Site, World, split_path};
 
 /// Leads or conversations listed unless the request says.
@@ -56,7 +59,28 @@ fn problem(status: u16, text: &str) -> AdminReply {
     json_reply(status, &json!({ "error": text }))
 }
 
-/// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun.
+/// The answer where a handler did not come to an end.
+pub fn failed(text: &str) -> AdminReply {
+    problem(500, text)
+}
+
+/// A body that is not as it should be, with all that is wrong with it.
+fn invalid(text: &str, faults: &[VehicleFault]) -> AdminReply {
+    json_reply(400, &json!({ "error": text, "faults": faults }))
+}
+
+/// Whether the request may take long, so that a thread which must answer others should not carry it out itself.
+pub fn is_long(request: &AdminRequest<'_>) -> bool {
+    let path = request.path;
+    !matches!(request.method, "GET" | "HEAD")
+        && (path.ends_with("/clock")
+            || path.ends_with("/reset")
+            || path.ends_with("/verify")
+            || path.contains("/vehicles"))
+}
+
+/// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun. `now` is
+/// the time on clocks that were never moved.
 pub fn handle(world: &World, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
     let (sites, is_all, path) = match split_path(request.path) {
         None => (world.sites(), true, request.path),
@@ -102,6 +126,12 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
     if journal::is_ours(request.path) {
         return journal::handle(scope, request);
     }
+    if request.path == "/clock" {
+        return clock::handle(scope.sites, request, now);
+    }
+    if request.path == "/vehicles" || request.path.starts_with("/vehicles/") {
+        return vehicles::handle(scope.sites, request, now);
+    }
     let is_read = matches!(request.method, "GET" | "HEAD");
     let is_reset = request.path == "/reset";
     if is_reset && request.method != "POST" {
@@ -134,20 +164,19 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
             }
             json_reply(200, &about)
         }
-        path => match path.strip_prefix("/vehicles/") {
-            Some(vin) => state::vehicle(scope.sites, vin),
-            None => problem(404, &format!("no such resource; there are {}", RESOURCES.join(", "))),
-        },
+        _ => problem(404, &format!("no such resource; there are {}", RESOURCES.join(", "))),
     }
 }
 
-const RESOURCES: [&str; 15] = [
+const RESOURCES: [&str; 17] = [
     "/livez",
     "/readyz",
     "/fixtures",
     "/leads",
     "/conversations",
-    "/vehicles/<vin>",
+    "/vehicles (POST)",
+    "/vehicles/<vin> (GET, PATCH, DELETE)",
+    "/clock (GET, POST)",
     "/reset (POST)",
     "/metrics",
     "/faults (GET, PUT, DELETE)",

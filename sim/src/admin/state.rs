@@ -1,11 +1,10 @@
-//! What dealers know and have received: fixtures, leads, conversations, vehicles.
+//! What dealers know and have received: fixtures, leads, conversations.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{AdminReply, JSON, Scope, json_reply, problem};
+use super::{AdminReply, Scope, json_reply};
 use crate::dealer::clock::Now;
-use crate::inventory::Lookup;
 use crate::world::Site;
 
 /// A value with the dealer it belongs to.
@@ -15,10 +14,10 @@ fn of_dealer(site: &Site, what: &impl Serialize) -> Value {
     value
 }
 
-/// Values to test with: the first dealer's; where it speaks for all, with where the others' are.
+/// Values to test with, at `now` on clocks that were never moved: the first dealer's; where it speaks for all, with where the others' are.
 pub(super) fn fixtures(scope: &Scope<'_>, now: Now) -> AdminReply {
     let site = scope.first();
-    let mut fixtures = of_dealer(site, &site.scene().dealer.fixtures(now));
+    let mut fixtures = of_dealer(site, &site.scene().dealer.fixtures(site.now(now)));
     if scope.is_all {
         fixtures["dealers"] = scope.paths().into();
     }
@@ -60,19 +59,4 @@ pub(super) fn conversations(sites: &[Site], limit: usize) -> AdminReply {
         }
     }
     json_reply(200, &json!({ "count": count, "dropped": dropped, "conversations": first }))
-}
-
-/// What is known of a vehicle, by whichever dealer knows it.
-pub(super) fn vehicle(sites: &[Site], vin: &str) -> AdminReply {
-    for site in sites {
-        let scene = site.scene();
-        let inventory = scene.dealer.inventory();
-        if let Lookup::Listed(row) | Lookup::Sold(row) = inventory.find(Some(vin), None, None) {
-            let mut body = Vec::new();
-            inventory.detail(row, &mut body);
-            body.push(b'\n');
-            return AdminReply { status: 200, content_type: JSON, allow: None, etag: None, body };
-        }
-    }
-    problem(404, "no vehicle has this VIN")
 }

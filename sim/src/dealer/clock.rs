@@ -2,8 +2,9 @@
 //! the traffic clock rules limits and waits, and nobody moves it.
 
 use std::str::FromStr;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::protocol::format;
 
@@ -37,6 +38,88 @@ impl ClockMode {
     /// Whether replies must repeat for a seed.
     pub fn is_frozen(self) -> bool {
         matches!(self, ClockMode::Frozen(_))
+    }
+}
+
+/// The last second at which a business clock can be put: there are no models to sell after it.
+pub const LAST: Timestamp = Timestamp::constant(4_102_444_799, 0);
+
+/// A dealer's business clock: how it runs, and how far it was moved. A real clock that was moved goes on running; a frozen one
+/// stands where it was put.
+#[derive(Debug)]
+pub struct Clock {
+    mode: ClockMode,
+    /// Microseconds by which it was moved. One number, so that a reader needs no lock.
+    moved_us: AtomicI64,
+}
+
+/// Why a clock was not moved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    /// Time does not go back.
+    #[error("the clock shows {now} and is not put back to {to}; POST /reset begins anew")]
+    Backwards {
+        /// What it shows.
+        now: String,
+        /// What was wanted.
+        to: String,
+    },
+    /// There is no stock for such a day.
+    #[error("the clock cannot be put beyond {}", to_rfc3339(LAST))]
+    TooFar,
+}
+
+/// Where a clock is to be moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// By so much.
+    Advance(SignedDuration),
+    /// To this instant.
+    Set(Timestamp),
+}
+
+impl Clock {
+    /// A clock that was not moved yet.
+    pub fn new(mode: ClockMode) -> Clock {
+        Clock { mode, moved_us: AtomicI64::new(0) }
+    }
+
+    /// `real` or `frozen`.
+    pub fn word(&self) -> &'static str {
+        if self.mode.is_frozen() { "frozen" } else { "real" }
+    }
+
+    fn moved(&self) -> SignedDuration {
+        SignedDuration::from_micros(self.moved_us.load(Ordering::Acquire))
+    }
+
+    /// The time on this clock, when `now` is that of one that was never moved.
+    pub fn read(&self, now: Now) -> Now {
+        let business = now.business.checked_add(self.moved()).unwrap_or(Timestamp::MAX);
+        Now { business, ..now }
+    }
+
+    /// Where a move leads, if it is forward; `now` is that of a clock that was never moved.
+    ///
+    /// # Errors
+    /// When it is backwards, or beyond [`LAST`].
+    pub fn target(&self, now: Now, to: Move) -> Result<Timestamp, MoveError> {
+        let shown = self.read(now).business;
+        let target = match to {
+            Move::Advance(by) => shown.checked_add(by).map_err(|_| MoveError::TooFar)?,
+            Move::Set(instant) => instant,
+        };
+        if target < shown {
+            let (now, to) = (to_rfc3339(shown), to_rfc3339(target));
+            return Err(MoveError::Backwards { now, to });
+        }
+        if target > LAST { Err(MoveError::TooFar) } else { Ok(target) }
+    }
+
+    /// Has the clock show `target` when one that was never moved shows `now`.
+    pub fn put(&self, now: Now, target: Timestamp) {
+        let moved = target.duration_since(now.business).as_micros();
+        self.moved_us.store(i64::try_from(moved).unwrap_or(i64::MAX), Ordering::Release);
     }
 }
 

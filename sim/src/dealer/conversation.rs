@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::clock::to_rfc3339;
+use crate::share::Share;
 use crate::stable::stable_hash;
 
-/// Conversations remembered in all.
+/// Conversations remembered in all, by a dealer alone.
 pub const MAX_CONVERSATIONS: usize = 65_536;
 /// A longer contextId is echoed, but not remembered.
 pub const MAX_CONTEXT_ID: usize = 256;
@@ -50,15 +51,23 @@ struct Shard {
 #[derive(Debug)]
 pub struct Conversations {
     shards: [Mutex<Shard>; SHARDS],
+    /// In one shard, at most.
+    most: usize,
 }
 
 impl Default for Conversations {
     fn default() -> Conversations {
-        Conversations { shards: std::array::from_fn(|_| Mutex::default()) }
+        Conversations::new(Share::default())
     }
 }
 
 impl Conversations {
+    /// None, with room for this share of them.
+    pub fn new(share: Share) -> Conversations {
+        let most = share.of(MAX_CONVERSATIONS).div_ceil(SHARDS);
+        Conversations { shards: std::array::from_fn(|_| Mutex::default()), most }
+    }
+
     /// Notes a call.
     pub fn note(&self, context_id: &str, ours: bool, now: Timestamp) {
         let shard = &self.shards[stable_hash(0, context_id.as_bytes()) as usize % SHARDS];
@@ -72,7 +81,7 @@ impl Conversations {
             conversation.calls += 1;
             return;
         }
-        if shard.by_id.len() >= MAX_CONVERSATIONS / SHARDS
+        if shard.by_id.len() >= self.most
             && let Some(oldest) = shard.oldest_first.pop_front()
         {
             shard.by_id.remove(&oldest);

@@ -9,6 +9,7 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan};
 
+use crate::share::Share;
 use crate::stable::{mix, stable_hash};
 
 /// Minutes of one slot of the diary.
@@ -128,14 +129,17 @@ pub struct Diary {
     opened: Date,
     places: Vec<Place>,
     booked: HashMap<(usize, Kind, i64), u32>,
+    /// Slots that may be booked.
+    most: usize,
     /// Bookings let go to keep the diary bounded.
     pub forgotten: u64,
 }
 
 impl Diary {
     /// An empty diary. `opened` is the clock's day at the start, from which stocktaking is counted.
-    pub fn new(seed: u64, opened: Date, places: Vec<Place>) -> Diary {
-        Diary { seed, opened, places, booked: HashMap::new(), forgotten: 0 }
+    /// This share of the slots can be booked.
+    pub fn new(seed: u64, opened: Date, places: Vec<Place>, share: Share) -> Diary {
+        Diary { seed, opened, places, booked: HashMap::new(), most: share.of(MAX_BOOKED_SLOTS), forgotten: 0 }
     }
 
     /// The rooftops.
@@ -184,10 +188,10 @@ impl Diary {
 
     /// Books what was confirmed.
     pub fn book(&mut self, wish: Wish, at: Timestamp, now: Timestamp) {
-        if self.booked.len() >= MAX_BOOKED_SLOTS {
+        if self.booked.len() >= self.most {
             let present = now.as_second().div_euclid(SLOT_SECONDS);
             self.booked.retain(|(_, _, slot), _| *slot >= present);
-            if self.booked.len() >= MAX_BOOKED_SLOTS {
+            if self.booked.len() >= self.most {
                 self.forgotten += self.booked.len() as u64;
                 self.booked.clear();
             }
@@ -317,7 +321,7 @@ mod tests {
 
     fn diary(seed: u64) -> Diary {
         let places = vec![place("a", "America/Los_Angeles", false), place("b", "America/New_York", true)];
-        Diary::new(seed, "2026-01-01".parse().unwrap(), places)
+        Diary::new(seed, "2026-01-01".parse().unwrap(), places, Share::default())
     }
 
     fn ts(text: &str) -> Timestamp {

@@ -9,9 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Leads kept in full.
+use crate::share::Share;
+
+/// Leads kept in full, and keys that bind, for a dealer alone.
 pub const MAX_LEADS: usize = 100_000;
-/// Bytes of payloads and receipts kept.
+/// Bytes of payloads and receipts kept, for a dealer alone.
 pub const MAX_LEAD_BYTES: usize = 64 << 20;
 /// How long a key binds, and how long an equivalent lead counts as the same.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(24);
@@ -43,13 +45,14 @@ impl Lead {
     }
 }
 
-/// What binds for [`WINDOW`] from when it was put in; at most [`MAX_LEADS`] of it.
+/// What binds for [`WINDOW`] from when it was put in; so much of it at most.
 #[derive(Debug)]
 struct Binding<K, V> {
     bound: HashMap<K, Bound<V>>,
     oldest_first: VecDeque<(K, u64)>,
     /// Values put in so far. Their numbers tell bindings apart that a frozen clock gives one time.
     count: u64,
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -59,13 +62,11 @@ struct Bound<V> {
     value: V,
 }
 
-impl<K, V> Default for Binding<K, V> {
-    fn default() -> Binding<K, V> {
-        Binding { bound: HashMap::new(), oldest_first: VecDeque::new(), count: 0 }
-    }
-}
-
 impl<K: Hash + Eq + Clone, V> Binding<K, V> {
+    fn new(most: usize) -> Binding<K, V> {
+        Binding { bound: HashMap::new(), oldest_first: VecDeque::new(), count: 0, most }
+    }
+
     fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q, now: Timestamp) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -82,7 +83,7 @@ impl<K: Hash + Eq + Clone, V> Binding<K, V> {
             // A key may have been bound again since; then the newer binding stays.
             let current = self.bound.get(oldest).filter(|bound| bound.number == *number);
             let binds = current.is_some_and(|bound| now.duration_since(bound.since) < WINDOW);
-            if binds && self.oldest_first.len() < MAX_LEADS {
+            if binds && self.oldest_first.len() < self.most {
                 break;
             }
             if current.is_some() {
@@ -127,10 +128,12 @@ pub enum Standing {
 }
 
 /// All leads of a dealer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Leads {
     kept: VecDeque<Lead>,
     bytes: usize,
+    most: usize,
+    most_bytes: usize,
     by_key: Binding<String, Keyed>,
     by_equivalence: Binding<Digest, Receipt>,
     /// Leads received since the start or the last reset.
@@ -141,7 +144,29 @@ pub struct Leads {
     pub forgotten: u64,
 }
 
+impl Default for Leads {
+    fn default() -> Leads {
+        Leads::new(Share::default())
+    }
+}
+
 impl Leads {
+    /// None, with room for this share of them.
+    pub fn new(share: Share) -> Leads {
+        let most = share.of(MAX_LEADS);
+        Leads {
+            kept: VecDeque::new(),
+            bytes: 0,
+            most,
+            most_bytes: share.of(MAX_LEAD_BYTES),
+            by_key: Binding::new(most),
+            by_equivalence: Binding::new(most),
+            received: 0,
+            dropped: 0,
+            forgotten: 0,
+        }
+    }
+
     /// How a lead relates to those before it. `payload` identifies the whole payload, `equivalence` what makes two leads
     /// the same without a key.
     pub fn standing(
@@ -182,7 +207,7 @@ impl Leads {
         self.forgotten += self.by_equivalence.put(equivalence, receipt, now);
         self.bytes += lead.bytes();
         self.kept.push_back(lead);
-        while self.kept.len() > MAX_LEADS || (self.bytes > MAX_LEAD_BYTES && self.kept.len() > 1) {
+        while self.kept.len() > self.most || (self.bytes > self.most_bytes && self.kept.len() > 1) {
             if let Some(oldest) = self.kept.pop_front() {
                 self.bytes -= oldest.bytes();
                 self.dropped += 1;

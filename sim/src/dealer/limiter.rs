@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-/// Keys tracked at once; beyond it those whose bucket is full again are let go, then any.
+use crate::share::Share;
+
+/// Keys tracked at once, by a dealer alone; beyond it those whose bucket is full again are let go, then any.
 const MAX_KEYS: usize = 10_000;
 
 /// What shares one bucket.
@@ -89,6 +91,8 @@ impl RateLimit {
 #[derive(Debug)]
 pub struct Buckets {
     limit: RateLimit,
+    /// Keys tracked at once.
+    most: usize,
     /// Per key, when its bucket is full again (the theoretical arrival time less one interval).
     full_at: HashMap<u64, u64>,
     /// Keys let go while their bucket was not full.
@@ -96,9 +100,9 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Full buckets for every key.
-    pub fn new(limit: RateLimit) -> Buckets {
-        Buckets { limit, full_at: HashMap::new(), forgotten: 0 }
+    /// Full buckets for every key; this share of them is tracked at once.
+    pub fn new(limit: RateLimit, share: Share) -> Buckets {
+        Buckets { limit, most: share.of(MAX_KEYS), full_at: HashMap::new(), forgotten: 0 }
     }
 
     /// Takes a token.
@@ -106,7 +110,7 @@ impl Buckets {
     /// # Errors
     /// The nanoseconds after which a token will be there.
     pub fn take(&mut self, key: u64, now_ns: u64) -> Result<(), u64> {
-        if self.full_at.len() >= MAX_KEYS && !self.full_at.contains_key(&key) {
+        if self.full_at.len() >= self.most && !self.full_at.contains_key(&key) {
             self.make_room(now_ns);
         }
         let RateLimit { interval_ns, burst, .. } = self.limit;
@@ -124,7 +128,7 @@ impl Buckets {
 
     fn make_room(&mut self, now_ns: u64) {
         self.full_at.retain(|_, full_at| *full_at > now_ns);
-        if self.full_at.len() >= MAX_KEYS {
+        if self.full_at.len() >= self.most {
             self.forgotten += self.full_at.len() as u64;
             self.full_at.clear();
         }
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_then_the_rate_and_the_hint_is_exact() {
-        let mut buckets = Buckets::new("10/s,burst=3".parse().unwrap());
+        let mut buckets = Buckets::new("10/s,burst=3".parse().unwrap(), Share::default());
         for _ in 0..3 {
             assert_eq!(buckets.take(1, SECOND), Ok(()));
         }
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn one_a_minute_means_one() {
-        let mut buckets = Buckets::new("1/m".parse().unwrap());
+        let mut buckets = Buckets::new("1/m".parse().unwrap(), Share::default());
         assert_eq!(buckets.take(1, 0), Ok(()));
         assert_eq!(buckets.take(1, 0), Err(60 * SECOND));
     }
@@ -171,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded() {
-        let mut buckets = Buckets::new("1/h".parse().unwrap());
+        let mut buckets = Buckets::new("1/h".parse().unwrap(), Share::default());
         for key in 0..(3 * MAX_KEYS as u64) {
             assert_eq!(buckets.take(key, 0), Ok(()));
         }

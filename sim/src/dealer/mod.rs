@@ -8,23 +8,28 @@ pub mod fixtures;
 pub mod ids;
 pub mod leads;
 pub mod limiter;
+pub mod lot;
 pub mod skills;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::Guard;
+use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::faults::counters::Occurrences;
-use crate::inventory::{Inventory, Profile, Rooftop};
+use crate::inventory::{GenerateError, Inventory, Profile, Rooftop};
 use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::share::Share;
 use clock::ClockMode;
 use conversation::Conversations;
 use counters::Counters;
 use diary::{Diary, Place};
 use leads::Leads;
 use limiter::{Buckets, LimitKey, RateLimit};
+use lot::Lot;
 
 use crate::faults::effect::Bucket;
 
@@ -45,6 +50,8 @@ pub struct DealerSpec {
     pub rate_limit: Option<RateLimit>,
     /// Listings on a page at most.
     pub page_cap: u32,
+    /// How much of what is bounded it may keep.
+    pub share: Share,
 }
 
 impl Default for DealerSpec {
@@ -57,6 +64,7 @@ impl Default for DealerSpec {
             clock: ClockMode::Real,
             rate_limit: None,
             page_cap: 100,
+            share: Share::default(),
         }
     }
 }
@@ -78,7 +86,7 @@ pub struct Desk {
 pub struct Dealer {
     spec: DealerSpec,
     profile: Profile,
-    inventory: Arc<Inventory>,
+    lot: Lot,
     information: Vec<u8>,
     desk: Mutex<Desk>,
     conversations: Conversations,
@@ -98,19 +106,20 @@ impl Dealer {
         day: Date,
         leads_in_all: Arc<AtomicU64>,
     ) -> Dealer {
-        let diary = Diary::new(spec.seed, day, places(&profile));
+        let diary = Diary::new(spec.seed, day, places(&profile), spec.share);
+        let lot = Lot::new(inventory, day, spec.seed, profile.dealer_id.clone());
         Dealer {
             information: profile.information().into_bytes(),
-            desk: Mutex::new(Desk { leads: Leads::default(), diary }),
-            conversations: Conversations::default(),
-            buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit))),
-            attempts: Occurrences::default(),
+            desk: Mutex::new(Desk { leads: Leads::new(spec.share), diary }),
+            conversations: Conversations::new(spec.share),
+            buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit, spec.share))),
+            attempts: Occurrences::new(spec.share),
             counters: Counters::default(),
             leads_in_all,
             fault_buckets: Mutex::default(),
             spec,
             profile,
-            inventory,
+            lot,
         }
     }
 
@@ -129,14 +138,22 @@ impl Dealer {
         &self.profile.dealer_id
     }
 
-    /// Its stock, to share with another dealer.
-    pub fn stock(&self) -> &Arc<Inventory> {
-        &self.inventory
+    /// Its stock, as it was, is, and can be changed.
+    pub fn lot(&self) -> &Lot {
+        &self.lot
     }
 
-    /// Its stock.
-    pub fn inventory(&self) -> &Inventory {
-        &self.inventory
+    /// Its stock in force. A call that looks at it twice must take it once, or it may see two stocks.
+    pub fn inventory(&self) -> Guard<Arc<Inventory>> {
+        self.lot.stock()
+    }
+
+    /// Has the market move on to the business clock's day.
+    ///
+    /// # Errors
+    /// When what comes in cannot be generated; the stock then stays.
+    pub fn catch_up(&self, now: Timestamp) -> Result<(), GenerateError> {
+        self.lot.catch_up(&self.profile, now)
     }
 
     /// The `data` of `dealer.information.response`, ready to send.
@@ -170,7 +187,7 @@ impl Dealer {
             all.clear();
         }
         let limit = RateLimit::new(bucket.interval_ns, bucket.burst, LimitKey::Client);
-        all.entry(bucket).or_insert_with(|| Buckets::new(limit)).take(key, now_ns)
+        all.entry(bucket).or_insert_with(|| Buckets::new(limit, self.spec.share)).take(key, now_ns)
     }
 
     /// Its conversations.

@@ -5,18 +5,26 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::share::Share;
+
 const SHARDS: usize = 16;
-/// Things remembered in all, at most.
+/// Things remembered in all, at most, for a dealer alone.
 pub const MAX_COUNTED: usize = 1 << 18;
-/// Of one generation of one shard; two generations are kept.
-const GENERATION: usize = MAX_COUNTED / SHARDS / 2;
 
 /// Counts by 64-bit name. A shard keeps two generations and forgets the older one when the younger is full, so what is
 /// still in use survives.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Occurrences {
     shards: [Mutex<Shard>; SHARDS],
     forgotten: AtomicU64,
+    /// Of one generation of one shard; two generations are kept.
+    generation: usize,
+}
+
+impl Default for Occurrences {
+    fn default() -> Occurrences {
+        Occurrences::new(Share::default())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +34,12 @@ struct Shard {
 }
 
 impl Occurrences {
+    /// None seen, with room for this share of them.
+    pub(crate) fn new(share: Share) -> Occurrences {
+        let generation = share.of(MAX_COUNTED).div_ceil(2 * SHARDS);
+        Occurrences { shards: Default::default(), forgotten: AtomicU64::new(0), generation }
+    }
+
     /// Counts one more and says how many came before.
     pub(crate) fn next(&self, name: u64) -> u64 {
         let shard = &self.shards[name as usize % SHARDS];
@@ -35,7 +49,7 @@ impl Occurrences {
             return *count - 1;
         }
         let before = shard.old.remove(&name).unwrap_or(0);
-        if shard.young.len() >= GENERATION {
+        if shard.young.len() >= self.generation {
             self.forgotten.fetch_add(shard.old.len() as u64, Ordering::Relaxed);
             shard.old = std::mem::take(&mut shard.young);
         }

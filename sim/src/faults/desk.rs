@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::registry::registry;
 use crate::protocol::Skill;
 use crate::protocol::json::Value;
+use crate::share::Share;
 
 /// The rules in force, and the ways of asking that are open.
 #[derive(Debug)]
@@ -24,9 +25,9 @@ pub struct FaultDesk {
 }
 
 impl FaultDesk {
-    /// A desk with this plan in force from `now_ns` of the traffic clock on.
-    pub fn new(plan: Plan, magic: bool, headers: bool, now_ns: u64) -> FaultDesk {
-        FaultDesk { engine: Engine::new(plan, registry(), now_ns), magic, headers }
+    /// A desk with this plan in force from `now_ns` of the traffic clock on, which may keep this share of counts.
+    pub fn new(plan: Plan, magic: bool, headers: bool, share: Share, now_ns: u64) -> FaultDesk {
+        FaultDesk { engine: Engine::sharing(plan, registry(), share, now_ns), magic, headers }
     }
 
     /// Whether a payload, or a request's own header, or a rule may touch a call; where not, nothing need be worked out.

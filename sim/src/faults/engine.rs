@@ -13,6 +13,7 @@ use super::counters::Occurrences;
 use super::decide::{Decision, Facts, Layers, Live, Tally, decide};
 use super::effect::Slot;
 use super::plan::{MAX_RULES, Plan, Rule};
+use crate::share::Share;
 use crate::stable::stable_hash;
 
 /// Why a change of the rules in force is refused. The rules stay as they were.
@@ -74,6 +75,7 @@ pub(crate) enum Edit<'a> {
 #[derive(Debug)]
 pub struct Engine {
     registry: Registry<'static>,
+    share: Share,
     /// What a reset goes back to.
     start: Arc<Plan>,
     has_rules: AtomicBool,
@@ -117,8 +119,14 @@ impl Force {
 impl Engine {
     /// The plan in force from `now_ns` of the traffic clock on, with nothing above it.
     pub fn new(plan: Plan, registry: Registry<'static>, now_ns: u64) -> Engine {
+        Engine::sharing(plan, registry, Share::default(), now_ns)
+    }
+
+    /// The same for one of several dealers, which may keep this share of counts.
+    pub(crate) fn sharing(plan: Plan, registry: Registry<'static>, share: Share, now_ns: u64) -> Engine {
         let engine = Engine {
             registry,
+            share,
             start: Arc::new(Plan::default()),
             has_rules: AtomicBool::new(false),
             force: ArcSwap::from_pointee(Force {
@@ -353,7 +361,7 @@ impl Engine {
             admin.into_iter().map(|old| Live { enabled: old.enabled, ..self.live(old.rule, true, now_ns) });
         let below = plan.rules().iter().map(|rule| self.live(rule.clone(), false, now_ns));
         let rules = above.chain(below).collect();
-        Force { plan, rules, since_ns: now_ns, edits, occurrences: Arc::default() }
+        Force { plan, rules, since_ns: now_ns, edits, occurrences: Arc::new(Occurrences::new(self.share)) }
     }
 
     fn live(&self, rule: Arc<Rule>, is_admin: bool, now_ns: u64) -> Live {

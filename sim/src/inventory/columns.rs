@@ -98,6 +98,9 @@ impl Column {
     }
 }
 
+/// The code in [`Column::Status`] of a row whose vehicle was removed: no status at all, and above those that are listed.
+pub(crate) const GONE: u16 = u16::MAX;
+
 /// How many text columns there are.
 pub(crate) const COLUMNS: usize = 16;
 

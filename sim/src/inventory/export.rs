@@ -99,12 +99,13 @@ impl Inventory {
                 text.push(b'\n');
             }
         }
-        for row in 0..self.len() {
+        let mut rows = self.rows().peekable();
+        while let Some(row) = rows.next() {
             match format {
                 ExportFormat::Jsonl => self.detail(row, &mut text),
                 ExportFormat::Json => {
                     self.detail(row, &mut text);
-                    if row + 1 < self.len() {
+                    if rows.peek().is_some() {
                         text.push(b',');
                     }
                 }

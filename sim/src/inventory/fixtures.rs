@@ -55,7 +55,7 @@ impl Inventory {
         let identifier =
             |row: u32, key| keys::identifier(&self.store, row, key).map(std::borrow::Cow::into_owned);
         let first = |status: Option<Status>, key: Option<Key>, fits: &dyn Fn(u32) -> bool| {
-            (0..self.len()).find(|&row| {
+            self.rows().find(|&row| {
                 let own = self.status(row);
                 status.map_or(own != Status::Sold, |status| own == status)
                     && key.is_none_or(|key| identifier(row, key).is_some())

@@ -10,7 +10,7 @@ use super::columns::Column;
 use super::dictionary::{Dictionaries, TooManyValues};
 use super::draw::Draw;
 use super::profile::Profile;
-use super::store::{ArenaFull, GROUP_ROWS, Group, Store};
+use super::store::{ArenaFull, Draft, GROUP_ROWS, Group, Store};
 use super::unit::{self, UnitText};
 use super::vin;
 use super::vocabulary::{Vocabulary, VocabularyError};
@@ -21,7 +21,7 @@ pub const MOST_VEHICLES: u32 = 10_000_000;
 
 /// The first and last year in which stock can be made: enough models of the vocabulary exist, and the next model year is one
 /// that AAP allows (digest, section d.5).
-const YEARS: std::ops::RangeInclusive<i16> = 2020..=2099;
+pub(crate) const YEARS: std::ops::RangeInclusive<i16> = 2020..=2099;
 
 /// What stock to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,8 +96,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) newest: u16,
     /// The day and the days before it, as ISO dates.
     pub(crate) dates: Vec<String>,
-    /// The last business days before the day, the latest first: ISO date and seconds since 1970 at its start.
-    pub(crate) business_days: Vec<(String, u32)>,
+    /// The last business days before the day, the latest first: seconds since 1970 at their start.
+    pub(crate) business_days: Vec<u32>,
     /// Where the sequences of identifiers begin.
     offsets: [u32; 3],
 }
@@ -115,7 +115,7 @@ const TRADES: [&[&str]; 5] = [
 const NOT_CARS: [&str; 2] = ["motorcycle_sales", "powersports"];
 
 impl<'a> Scene<'a> {
-    fn new(
+    pub(crate) fn new(
         spec: &Spec,
         catalogue: &'a Catalogue<'a>,
         profile: &'a Profile,
@@ -133,12 +133,8 @@ impl<'a> Scene<'a> {
         });
         let days = std::iter::successors(Some(spec.day), |day| day.yesterday().ok());
         let dates = days.clone().take(121).map(|day| day.to_string()).collect();
-        let business_days = days
-            .skip(1)
-            .filter(|day| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday))
-            .take(3)
-            .map(|day| (day.to_string(), seconds_at_start(day)))
-            .collect();
+        let business_days =
+            days.skip(1).filter(|day| is_business_day(*day)).take(3).map(seconds_at_start).collect();
         let mut draw = Draw::new(spec.seed, u64::MAX);
         Scene {
             seed: spec.seed,
@@ -177,8 +173,13 @@ impl<'a> Scene<'a> {
     }
 }
 
+/// Whether the dealer does business on a day, as AAP counts business days.
+pub(crate) fn is_business_day(day: Date) -> bool {
+    !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday)
+}
+
 /// The next year's models come in July.
-fn newest_model_year(day: Date) -> u16 {
+pub(crate) fn newest_model_year(day: Date) -> u16 {
     day.year().unsigned_abs() + u16::from(day.month() >= 7)
 }
 
@@ -189,7 +190,7 @@ fn mix(number: u32, offset: u32, size: u32) -> u32 {
 }
 
 /// Seconds from 1970 to the start of a day in UTC.
-fn seconds_at_start(day: Date) -> u32 {
+pub(crate) fn seconds_at_start(day: Date) -> u32 {
     let epoch = Date::constant(1970, 1, 1);
     // Both are dates of the calendar in [`YEARS`] or a few days before: some 25,000 days apart.
     let days = (day - epoch).get_days();
@@ -216,10 +217,10 @@ impl Inventory {
         if profile.rooftops.is_empty() {
             return Err(GenerateError::NoRooftop);
         }
-        let vocabulary = Vocabulary::built_in()?;
+        let vocabulary = Vocabulary::shared()?;
         let mut dictionaries = Dictionaries::new();
         let year = spec.day.year().unsigned_abs();
-        let catalogue = Catalogue::new(&vocabulary, year, newest_model_year(spec.day), &mut dictionaries)?;
+        let catalogue = Catalogue::new(vocabulary, year, newest_model_year(spec.day), &mut dictionaries)?;
         let mut rooftop_codes = Vec::new();
         for rooftop in &profile.rooftops {
             rooftop_codes.push(dictionaries.intern(Column::Rooftop, &rooftop.name)?);
@@ -227,7 +228,7 @@ impl Inventory {
         let scene = Scene::new(spec, &catalogue, profile, rooftop_codes);
         let mut store = Store::new(groups(&scene, spec)?);
         write_builds(&catalogue, spec.seed, &mut store)?;
-        Ok(Inventory::finish(store, dictionaries))
+        Ok(Inventory::finish(store, dictionaries, Some(*spec)))
     }
 }
 
@@ -242,13 +243,13 @@ fn groups(scene: &Scene<'_>, spec: &Spec) -> Result<Vec<Group>, ArenaFull> {
 
 fn group(scene: &Scene<'_>, first: usize, rows: usize) -> Result<Group, ArenaFull> {
     let mut text = UnitText::default();
-    let mut group = Group::new(rows);
+    let mut draft = Draft::new(rows);
     for row in first..first + rows {
-        let (cells, build) = unit::draw(scene, row as u32, &mut text);
-        group.push(&cells, build, &text.listing, &text.detail)?;
+        let row = row as u32;
+        let (cells, build) = unit::draw(scene, row, unit::demand(row), &mut text);
+        draft.push(&cells, build, &text.listing, &text.detail)?;
     }
-    group.seal();
-    Ok(group)
+    Ok(draft.seal())
 }
 
 /// Writes the builds that the stock has, once each, and tells the units where they are.
@@ -257,7 +258,7 @@ fn write_builds(catalogue: &Catalogue<'_>, seed: u64, store: &mut Store) -> Resu
     let (mut listing, mut detail) = (Vec::new(), Vec::new());
     for group in 0..store.groups().len() {
         for index in 0..store.groups()[group].len() {
-            let number = store.groups_mut()[group].builds_mut()[index];
+            let number = store.build_of((group * GROUP_ROWS + index) as u32);
             let place = match places[number as usize] {
                 Some(place) => place,
                 None => {
@@ -267,7 +268,7 @@ fn write_builds(catalogue: &Catalogue<'_>, seed: u64, store: &mut Store) -> Resu
                     place
                 }
             };
-            store.groups_mut()[group].builds_mut()[index] = place;
+            store.group_mut(group).builds_mut()[index] = place;
         }
     }
     Ok(())

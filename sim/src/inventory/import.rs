@@ -1,4 +1,4 @@
-//! Stock from a file: AAP Vehicle objects, one per line or in one array. Every bad row is reported.
+//! Stock from a file: AAP Vehicle objects, one per line or in one array, or a table of them. Every bad row is reported.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,12 +9,14 @@ use serde_json::value::RawValue;
 
 use super::Inventory;
 use super::columns::{MISSING, Number};
+use super::csv::{Field, Header, MOST_COLUMNS, Records};
 use super::dictionary::Dictionaries;
 use super::export::UnknownFormat;
 use super::generate::MOST_VEHICLES;
 use super::json;
 use super::keys::{self, Key};
-use super::store::{GROUP_ROWS, Group, NO_BUILD, Store};
+use super::stamp;
+use super::store::{Draft, GROUP_ROWS, Group, NO_BUILD, Store};
 use super::vehicle::{self, Checked, Members};
 use crate::protocol::json::Doc;
 
@@ -25,6 +27,9 @@ pub enum ImportFormat {
     Jsonl,
     /// One JSON array of objects.
     Json,
+    /// RFC 4180: a line with the names of members, then a vehicle per record. An empty field is a member that the vehicle does
+    /// not have; lists and objects are written as JSON, and `fees` may be their sum, as an export has it.
+    Csv,
 }
 
 impl FromStr for ImportFormat {
@@ -34,6 +39,7 @@ impl FromStr for ImportFormat {
         match name {
             "jsonl" => Ok(ImportFormat::Jsonl),
             "json" => Ok(ImportFormat::Json),
+            "csv" => Ok(ImportFormat::Csv),
             _ => Err(UnknownFormat { name: name.to_owned() }),
         }
     }
@@ -79,6 +85,8 @@ pub enum RowPlace {
     Line(usize),
     /// The place in the array, from 0 on.
     Index(usize),
+    /// The line and the character in it, both from 1 on, at which a field of a table begins.
+    Field(usize, usize),
     /// The file as a whole.
     File,
 }
@@ -88,8 +96,27 @@ impl fmt::Display for RowPlace {
         match self {
             RowPlace::Line(line) => write!(f, "line {line}"),
             RowPlace::Index(index) => write!(f, "vehicle {index}"),
+            RowPlace::Field(line, column) => write!(f, "{line}:{column}"),
             RowPlace::File => f.write_str("file"),
         }
+    }
+}
+
+impl ImportError {
+    /// The faults, one a line, each with the name of its file.
+    pub fn in_file(&self, file: &str) -> String {
+        let mut lines: Vec<String> = self
+            .faults
+            .iter()
+            .map(|fault| match fault.place {
+                RowPlace::Field(..) => format!("{file}:{fault}"),
+                _ => format!("{file}: {fault}"),
+            })
+            .collect();
+        if self.more > 0 {
+            lines.push(format!("{file}: and {} more", self.more));
+        }
+        lines.join("\n")
     }
 }
 
@@ -161,6 +188,7 @@ impl Inventory {
                 match format {
                     ImportFormat::Jsonl => import.lines(text),
                     ImportFormat::Json => import.array(text),
+                    ImportFormat::Csv => import.table(text),
                 }
             }
             Err(error) => {
@@ -176,6 +204,8 @@ struct Import<'a> {
     defaults: &'a ImportDefaults,
     dictionaries: Dictionaries,
     groups: Vec<Group>,
+    /// The vehicles after those groups.
+    draft: Draft,
     rows: u32,
     /// Which vehicle has an identifier.
     taken: [HashMap<String, RowPlace>; 3],
@@ -192,6 +222,7 @@ impl<'a> Import<'a> {
             defaults,
             dictionaries: Dictionaries::new(),
             groups: Vec::new(),
+            draft: Draft::new(0),
             rows: 0,
             taken: Default::default(),
             faults: Vec::new(),
@@ -213,7 +244,7 @@ impl<'a> Import<'a> {
     fn lines(&mut self, text: &str) {
         for (index, line) in text.lines().enumerate() {
             if !line.trim().is_empty() {
-                self.vehicle(RowPlace::Line(index + 1), line);
+                self.vehicle(&|_| RowPlace::Line(index + 1), line);
             }
         }
     }
@@ -222,7 +253,7 @@ impl<'a> Import<'a> {
         match serde_json::from_str::<Vec<&RawValue>>(text) {
             Ok(vehicles) => {
                 for (index, vehicle) in vehicles.into_iter().enumerate() {
-                    self.vehicle(RowPlace::Index(index), vehicle.get());
+                    self.vehicle(&|_| RowPlace::Index(index), vehicle.get());
                 }
             }
             Err(error) => {
@@ -231,7 +262,58 @@ impl<'a> Import<'a> {
         }
     }
 
-    fn vehicle(&mut self, place: RowPlace, text: &str) {
+    fn table(&mut self, text: &str) {
+        let place = |field: &Field| RowPlace::Field(field.line, field.column(text));
+        let mut records = Records::of(text);
+        let Some(names) = records.next() else {
+            return self.fault(
+                RowPlace::File,
+                String::new(),
+                "has no header, a line with names of members".to_owned(),
+            );
+        };
+        if names.len() > MOST_COLUMNS {
+            let reason = format!("{} columns; {MOST_COLUMNS} at most", names.len());
+            return self.fault(RowPlace::Field(1, 1), String::new(), reason);
+        }
+        for (index, field) in names.iter().enumerate() {
+            let reason = match field.fault {
+                Some(fault) => fault,
+                None if field.text.is_empty() => "names no member",
+                None if names[..index].iter().any(|other| other.text == field.text) => "is named twice",
+                None => continue,
+            };
+            self.fault(place(field), format!("/{}", vehicle::escape(&field.text)), reason.to_owned());
+        }
+        let header = Header::of(names);
+        let mut json = Vec::new();
+        for record in records {
+            let is_written_well = record.iter().all(|field| field.fault.is_none());
+            for field in record.iter().filter(|field| field.fault.is_some()) {
+                self.fault(place(field), String::new(), field.fault.unwrap_or_default().to_owned());
+            }
+            if !is_written_well {
+                continue;
+            }
+            if record.len() != header.len() {
+                let reason = format!("{} fields, where the header has {}", record.len(), header.len());
+                self.fault(place(&record[0]), String::new(), reason);
+            } else {
+                header.write(&record, &mut json);
+                let at = |pointer: &str| {
+                    let name =
+                        pointer.split('/').nth(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+                    place(&record[name.and_then(|name| header.position(&name)).unwrap_or(0)])
+                };
+                // Made of texts that were UTF-8.
+                self.vehicle(&at, std::str::from_utf8(&json).unwrap_or_default());
+            }
+        }
+    }
+
+    /// Takes in one vehicle. `at` says where in the file what a pointer names is written.
+    fn vehicle(&mut self, at: &dyn Fn(&str) -> RowPlace, text: &str) {
+        let place = at("");
         let members = match serde_json::from_str::<Members<'_>>(text) {
             Ok(members) => members,
             Err(error) => return self.fault(place, String::new(), error.to_string()),
@@ -241,17 +323,14 @@ impl<'a> Import<'a> {
         let mut right = faults.is_empty();
         self.more += checked.unlisted;
         for fault in faults {
-            self.fault(place, fault.pointer, fault.reason);
+            self.fault(at(&fault.pointer), fault.pointer, fault.reason);
         }
         for key in Key::ALL {
             let Some(identifier) = &checked.identifiers[key as usize] else { continue };
             if let Some(other) = self.taken[key as usize].get(identifier).copied() {
                 right = false;
-                self.fault(
-                    place,
-                    format!("/{}", key.member()),
-                    format!("{other} has the same {}", key.member()),
-                );
+                let pointer = format!("/{}", key.member());
+                self.fault(at(&pointer), pointer, format!("{other} has the same {}", key.member()));
             } else {
                 self.taken[key as usize].insert(identifier.clone(), place);
             }
@@ -266,40 +345,11 @@ impl<'a> Import<'a> {
         if self.rows == MOST_VEHICLES {
             return self.fault(place, String::new(), format!("more than {MOST_VEHICLES} vehicles"));
         }
-        let Import { listing, detail, defaults, .. } = self;
-        listing.clear();
-        detail.clear();
-        keys::write_identifiers(listing, checked.identifiers.each_ref().map(Option::as_deref));
-        for (name, value) in &members.0 {
-            if Key::ALL.iter().any(|key| key.member() == name) {
-                continue;
-            }
-            let part = if LISTED.contains(&name.as_ref()) { &mut *listing } else { &mut *detail };
-            if !part.is_empty() {
-                part.push(b',');
-            }
-            json::string(part, name);
-            part.push(b':');
-            minify(value.get(), part);
+        compose(members, &mut checked, self.defaults, &mut self.listing, &mut self.detail);
+        if self.draft.len() == GROUP_ROWS {
+            self.groups.push(std::mem::replace(&mut self.draft, Draft::new(0)).seal());
         }
-        if !checked.has_dealer_id {
-            json::text_member(listing, "dealer_id", &defaults.dealer_id);
-        }
-        if checked.cells.numbers[Number::UpdatedAt as usize] == MISSING {
-            // To the second, as generated stock has it.
-            let seconds = defaults.updated_at.as_second().clamp(0, i64::from(MISSING - 1));
-            checked.cells.set_number(Number::UpdatedAt, seconds as u32);
-            let instant = Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH);
-            json::text_member(listing, "updated_at", &instant.to_string());
-        }
-        if self.groups.last().is_none_or(|group| group.len() == GROUP_ROWS) {
-            if let Some(group) = self.groups.last_mut() {
-                group.seal();
-            }
-            self.groups.push(Group::new(0));
-        }
-        let Some(group) = self.groups.last_mut() else { return };
-        match group.push(&checked.cells, NO_BUILD, &self.listing, &self.detail) {
+        match self.draft.push(&checked.cells, NO_BUILD, &self.listing, &self.detail) {
             Ok(()) => self.rows += 1,
             Err(error) => self.fault(place, String::new(), error.to_string()),
         }
@@ -309,10 +359,48 @@ impl<'a> Import<'a> {
         if !self.faults.is_empty() {
             return Err(ImportError { faults: self.faults, more: self.more });
         }
-        if let Some(group) = self.groups.last_mut() {
-            group.seal();
+        if self.draft.len() > 0 {
+            self.groups.push(self.draft.seal());
         }
-        Ok(Inventory::finish(Store::new(self.groups), self.dictionaries))
+        Ok(Inventory::finish(Store::new(self.groups), self.dictionaries, None))
+    }
+}
+
+/// Replaces both halves of a vehicle's text, and fills in what it does not say itself.
+pub(crate) fn compose(
+    members: &Members<'_>,
+    checked: &mut Checked,
+    defaults: &ImportDefaults,
+    listing: &mut Vec<u8>,
+    detail: &mut Vec<u8>,
+) {
+    listing.clear();
+    detail.clear();
+    keys::write_identifiers(listing, checked.identifiers.each_ref().map(Option::as_deref));
+    for (name, value) in &members.0 {
+        if Key::ALL.iter().any(|key| key.member() == name) {
+            continue;
+        }
+        let part = if LISTED.contains(&name.as_ref()) { &mut *listing } else { &mut *detail };
+        if !part.is_empty() {
+            part.push(b',');
+        }
+        json::string(part, name);
+        part.push(b':');
+        minify(value.get(), part);
+    }
+    if !checked.has_dealer_id {
+        json::text_member(listing, "dealer_id", &defaults.dealer_id);
+    }
+    match checked.cells.numbers[Number::UpdatedAt as usize] {
+        MISSING => {
+            // To the second, as generated stock has it.
+            let seconds = defaults.updated_at.as_second().clamp(0, i64::from(MISSING - 1));
+            checked.cells.set_number(Number::UpdatedAt, seconds as u32);
+            listing.push(b',');
+            listing.extend_from_slice(stamp::OPEN);
+        }
+        seconds => stamp::take_off(listing, seconds),
     }
 }
 

@@ -2,13 +2,6 @@
 
 pub(crate) use crate::protocol::write::{escaped, string, unsigned as number};
 
-/// Appends a whole number with leading zeros up to `width` digits.
-pub(crate) fn padded(out: &mut Vec<u8>, value: u32, width: u32) {
-    for place in (0..width).rev() {
-        out.push(b'0' + (value / 10u32.pow(place) % 10) as u8);
-    }
-}
-
 /// Appends `,` unless the buffer is empty, then `"name":`. Names are ours and need no escapes.
 pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
     if !out.is_empty() {
@@ -73,8 +66,5 @@ mod tests {
         key(&mut out, "c");
         text_array(&mut out, ["1", "2"]);
         assert_eq!(out, br#""a":"x","b":0,"c":["1","2"]"#);
-        let mut digits = Vec::new();
-        padded(&mut digits, 42, 4);
-        assert_eq!(digits, b"0042");
     }
 }

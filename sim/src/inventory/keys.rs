@@ -1,6 +1,7 @@
 //! From a VIN, a stock number or a `vehicle_id` to the vehicle's row.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::json;
 use super::store::Store;
@@ -87,13 +88,14 @@ struct Table {
     key: Key,
     /// Rows, or [`EMPTY`]; as many as a power of two, at most two thirds of them used.
     slots: Vec<u32>,
+    used: usize,
 }
 
 const EMPTY: u32 = u32::MAX;
 
 impl Table {
     fn new(key: Key, count: usize) -> Table {
-        Table { key, slots: vec![EMPTY; (count * 3 / 2 + 1).next_power_of_two()] }
+        Table { key, slots: vec![EMPTY; (count * 3 / 2 + 1).next_power_of_two()], used: 0 }
     }
 
     /// The slots that a text may be in, from the first one to look at.
@@ -106,7 +108,22 @@ impl Table {
     fn insert(&mut self, text: &[u8], row: u32) {
         if let Some(slot) = self.probe(text).find(|&slot| self.slots[slot] == EMPTY) {
             self.slots[slot] = row;
+            self.used += 1;
         }
+    }
+
+    /// Adds a row of the store, making the table larger if need be. Rows that lost the identifier stay behind.
+    fn add(&mut self, store: &Store, text: &[u8], row: u32) {
+        if (self.used + 1) * 3 / 2 + 1 > self.slots.len() {
+            let mut larger = Table::new(self.key, (self.used + 1) * 2);
+            for row in self.slots.iter().copied().filter(|&row| row != EMPTY) {
+                if let Some(text) = identifiers(store.own_listing(row))[self.key as usize] {
+                    larger.insert(text, row);
+                }
+            }
+            *self = larger;
+        }
+        self.insert(text, row);
     }
 
     /// The rows whose identifier equals `text` (escaped as in JSON) but for the case of ASCII letters.
@@ -127,9 +144,15 @@ fn hash(text: &[u8]) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The three identifiers of all rows.
+/// The three identifiers of all rows. A row is found by the text that it has now: where a vehicle has gone or another has
+/// taken its place, the old entry finds nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Keys([Table; 3]);
+pub(crate) struct Keys {
+    /// Those of the stock as it was made, shared by all copies.
+    first: Arc<[Table; 3]>,
+    /// Those of rows that were given another vehicle since.
+    later: Arc<[Table; 3]>,
+}
 
 impl Keys {
     /// Indexes a whole store.
@@ -149,23 +172,44 @@ impl Keys {
                 }
             }
         }
-        Keys(tables)
+        Keys { first: Arc::new(tables), later: Arc::new(Key::ALL.map(|key| Table::new(key, 0))) }
+    }
+
+    /// Takes note of the vehicle that a row, an old one or a new one, has come to hold.
+    pub(crate) fn add(&mut self, store: &Store, row: u32) {
+        for (table, text) in
+            Arc::make_mut(&mut self.later).iter_mut().zip(identifiers(store.own_listing(row)))
+        {
+            if let Some(text) = text {
+                table.add(store, text, row);
+            }
+        }
+    }
+
+    /// The tables of one identifier.
+    fn tables(&self, key: Key) -> impl Iterator<Item = &Table> {
+        [&self.first[key as usize], &self.later[key as usize]].into_iter()
     }
 
     /// The row whose identifier is exactly `text`.
     pub(crate) fn find(&self, store: &Store, key: Key, text: &str) -> Option<u32> {
         let text = escape(text);
-        self.0[key as usize].rows(store, &text).find(|(_, own)| *own == text.as_ref()).map(|(row, _)| row)
+        self.tables(key).find_map(|table| {
+            table.rows(store, &text).find(|(_, own)| *own == text.as_ref()).map(|(row, _)| row)
+        })
     }
 
     /// Appends the rows whose identifier is `text` but for the case of ASCII letters.
     pub(crate) fn find_any_case(&self, store: &Store, key: Key, text: &str, rows: &mut Vec<u32>) {
-        rows.extend(self.0[key as usize].rows(store, &escape(text)).map(|(row, _)| row));
+        for table in self.tables(key) {
+            rows.extend(table.rows(store, &escape(text)).map(|(row, _)| row));
+        }
     }
 
     /// Bytes of heap that the tables hold.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.0.iter().map(|table| table.slots.capacity() * size_of::<u32>()).sum()
+        let tables = self.first.iter().chain(self.later.iter());
+        tables.map(|table| table.slots.capacity() * size_of::<u32>()).sum()
     }
 }
 
@@ -182,18 +226,18 @@ fn escape(text: &str) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::super::columns::Cells;
-    use super::super::store::{Group, NO_BUILD};
+    use super::super::store::{Draft, NO_BUILD};
     use super::*;
 
     fn store(units: &[[Option<&str>; 3]]) -> Store {
-        let mut group = Group::new(units.len());
+        let mut group = Draft::new(units.len());
         for unit in units {
             let mut listing = Vec::new();
             write_identifiers(&mut listing, *unit);
             json::text_member(&mut listing, "status", "available");
             group.push(&Cells::default(), NO_BUILD, &listing, b"").unwrap();
         }
-        Store::new(vec![group])
+        Store::new(vec![group.seal()])
     }
 
     #[test]

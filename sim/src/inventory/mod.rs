@@ -9,8 +9,10 @@
 mod build;
 mod catalogue;
 mod columns;
+mod csv;
 mod dictionary;
 mod draw;
+mod edit;
 mod export;
 mod facets;
 mod fixtures;
@@ -18,6 +20,8 @@ mod generate;
 mod import;
 mod json;
 mod keys;
+mod market;
+mod members;
 mod patterns;
 mod profile;
 mod profile_toml;
@@ -25,7 +29,9 @@ mod query;
 mod scan;
 mod search;
 mod siblings;
+mod stamp;
 mod store;
+mod turnover;
 mod unit;
 mod vehicle;
 pub mod vin;
@@ -33,6 +39,8 @@ mod vocabulary;
 
 pub use columns::{Column, Number, Status};
 pub use dictionary::TooManyValues;
+pub(crate) use edit::merge_patches;
+pub use edit::{ChangeError, VehicleFault};
 pub use export::{CSV_COLUMNS, ExportFormat, UnknownFormat};
 pub use fixtures::Fixtures;
 pub use generate::{GenerateError, MOST_VEHICLES, Spec};
@@ -45,19 +53,28 @@ pub use search::{Page, Scratch};
 pub use store::ArenaFull;
 pub use vocabulary::VocabularyError;
 
-use columns::MISSING;
+use std::sync::Arc;
+
+use columns::{GONE, MISSING};
 use dictionary::Dictionaries;
 use keys::{Key, Keys};
 use patterns::Patterns;
 use store::Store;
 
-/// All vehicles that a dealer knows. A vehicle is named by its *row*, a number from 0 on that never changes.
+/// All vehicles that a dealer knows. A vehicle is named by its *row*, a number from 0 on.
+///
+/// A stock does not change. An edit gives a new one that shares with the old one what it did not touch, so whoever reads goes
+/// on with the stock it began with.
 #[derive(Debug, Clone)]
 pub struct Inventory {
     store: Store,
-    dictionaries: Dictionaries,
+    dictionaries: Arc<Dictionaries>,
     keys: Keys,
     patterns: Patterns,
+    /// Rows whose vehicle was removed.
+    gone: u32,
+    /// What it was made from, unless it came from a file.
+    spec: Option<Spec>,
 }
 
 /// What is known of a vehicle that somebody asks for.
@@ -73,17 +90,22 @@ pub enum Lookup {
 
 impl Inventory {
     /// Indexes what is complete but for that.
-    fn finish(mut store: Store, mut dictionaries: Dictionaries) -> Inventory {
+    fn finish(mut store: Store, mut dictionaries: Dictionaries, spec: Option<Spec>) -> Inventory {
         dictionaries.seal();
         rank_stock(&mut store);
         let keys = Keys::of(&store);
         let patterns = Patterns::of(&store);
-        Inventory { store, dictionaries, keys, patterns }
+        Inventory { store, dictionaries: Arc::new(dictionaries), keys, patterns, gone: 0, spec }
     }
 
     /// How many vehicles are known, sold ones among them.
     pub fn len(&self) -> u32 {
-        self.store.len() as u32
+        self.store.len() as u32 - self.gone
+    }
+
+    /// The rows of all vehicles that are known.
+    pub fn rows(&self) -> impl Iterator<Item = u32> {
+        (0..self.store.len() as u32).filter(|&row| self.store.code(row, Column::Status) != GONE)
     }
 
     /// Whether no vehicle is known.

@@ -4,9 +4,10 @@
 //! pattern says.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::columns::{Cells, Column, Number};
-use super::store::{Group, Store};
+use super::store::{GROUP_ROWS, Store};
 
 /// Members that are counted together.
 pub(crate) struct Family {
@@ -41,13 +42,13 @@ pub(crate) const ALL: [Family; FAMILIES] = [
 
 impl Family {
     /// The cells of a vehicle that belong to the family.
-    fn cells(&self, group: &Group, index: usize) -> Cells {
+    fn of(&self, vehicle: &Cells) -> Cells {
         let mut cells = Cells::default();
         for &column in self.columns {
-            cells.set(column, group.codes(column)[index]);
+            cells.set(column, vehicle.codes[column as usize]);
         }
         for &number in self.numbers {
-            cells.set_number(number, group.numbers(number)[index]);
+            cells.set_number(number, vehicle.numbers[number as usize]);
         }
         cells
     }
@@ -57,9 +58,24 @@ impl Family {
 #[derive(Debug, Clone, Default)]
 struct Found {
     /// By number of the pattern, in the order in which they first occur.
-    cells: Vec<Cells>,
-    /// The number of each row's pattern.
-    rows: Vec<u32>,
+    cells: Arc<Vec<Cells>>,
+    /// The number of each pattern.
+    numbers: Arc<HashMap<Cells, u32>>,
+    /// The number of each row's pattern, by group.
+    rows: Vec<Arc<Vec<u32>>>,
+}
+
+impl Found {
+    /// The number of a pattern, a new one if need be.
+    fn number(&mut self, cells: Cells) -> u32 {
+        if let Some(&number) = self.numbers.get(&cells) {
+            return number;
+        }
+        let number = self.cells.len() as u32;
+        Arc::make_mut(&mut self.cells).push(cells);
+        Arc::make_mut(&mut self.numbers).insert(cells, number);
+        number
+    }
 }
 
 /// The patterns of a stock.
@@ -70,21 +86,30 @@ impl Patterns {
     /// Finds the patterns of all vehicles.
     pub(crate) fn of(store: &Store) -> Patterns {
         Patterns(ALL.each_ref().map(|family| {
-            let mut numbers: HashMap<Cells, u32> = HashMap::new();
-            let mut found = Found { cells: Vec::new(), rows: Vec::with_capacity(store.len()) };
+            let mut found = Found::default();
             for group in store.groups() {
-                for index in 0..group.len() {
-                    let cells = family.cells(group, index);
-                    let number = *numbers.entry(cells).or_insert_with(|| {
-                        found.cells.push(cells);
-                        found.cells.len() as u32 - 1
-                    });
-                    found.rows.push(number);
-                }
+                let rows = (0..group.len()).map(|index| found.number(family.of(&group.cells(index))));
+                let rows = Arc::new(rows.collect());
+                found.rows.push(rows);
             }
-            found.cells.shrink_to_fit();
             found
         }))
+    }
+
+    /// Takes note of what a row, an old one or the next new one, has come to be.
+    pub(crate) fn set(&mut self, row: u32, vehicle: &Cells) {
+        let (group, index) = (row as usize / GROUP_ROWS, row as usize % GROUP_ROWS);
+        for (found, family) in self.0.iter_mut().zip(&ALL) {
+            let number = found.number(family.of(vehicle));
+            if found.rows.len() == group {
+                found.rows.push(Arc::default());
+            }
+            match found.rows[group].get(index) {
+                Some(old) if *old == number => {}
+                Some(_) => Arc::make_mut(&mut found.rows[group])[index] = number,
+                None => Arc::make_mut(&mut found.rows[group]).push(number),
+            }
+        }
     }
 
     /// The patterns of a family, by number.
@@ -92,15 +117,19 @@ impl Patterns {
         &self.0[family].cells
     }
 
-    /// The numbers of the patterns of a family that `rows` vehicles from row `first` on have.
+    /// The numbers of the patterns of a family that `rows` vehicles of one group have, from row `first` on.
     pub(crate) fn rows(&self, family: usize, first: u32, rows: usize) -> &[u32] {
-        &self.0[family].rows[first as usize..][..rows]
+        &self.0[family].rows[first as usize / GROUP_ROWS][first as usize % GROUP_ROWS..][..rows]
     }
 
     /// Bytes of heap that the patterns hold.
     pub(crate) fn heap_bytes(&self) -> usize {
         let bytes = |found: &Found| {
-            found.cells.capacity() * size_of::<Cells>() + found.rows.capacity() * size_of::<u32>()
+            // The table has an entry for each pattern, and at least an eighth of it is empty.
+            let table = found.numbers.capacity() * (size_of::<(Cells, u32)>() + 1) * 8 / 7;
+            found.cells.capacity() * size_of::<Cells>()
+                + table
+                + found.rows.iter().map(|rows| rows.capacity() * size_of::<u32>()).sum::<usize>()
         };
         self.0.iter().map(bytes).sum()
     }

@@ -9,11 +9,12 @@ use super::draw::Draw;
 use super::generate::Scene;
 use super::json;
 use super::keys;
+use super::stamp;
 use super::vin::Vin;
 
 /// What a row must be, whatever the seed: the first rows hold one vehicle for each of the values to test with.
 #[derive(Debug, Clone, Copy, Default)]
-struct Demand {
+pub(crate) struct Demand {
     /// The class, as an index of `VEHICLE_TYPES`.
     kind: Option<usize>,
     electric: bool,
@@ -24,6 +25,8 @@ struct Demand {
     /// Only a `vehicle_id`, a stock number and a note tell what it is.
     undecoded: bool,
     fees: Option<Fees>,
+    /// It came in the day before the scene's.
+    arrived: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +41,17 @@ enum Fees {
     Unpriced,
 }
 
-fn demand(row: u32) -> Demand {
+/// How many of the first rows are there for the values to test with.
+pub(crate) const DEMANDED: u32 = 14;
+
+/// What a unit that has just come must be: most stand on the lot, the others are on their way.
+pub(crate) fn arrival(is_on_its_way: bool) -> Demand {
+    let status = if is_on_its_way { Status::Intransit } else { Status::Available };
+    Demand { status: Some(status), arrived: true, ..Demand::default() }
+}
+
+/// What a row must be when the stock is made.
+pub(crate) fn demand(row: u32) -> Demand {
     let listed = Demand { status: Some(Status::Available), complete: true, ..Demand::default() };
     let car = Demand { kind: Some(0), ..listed };
     match row {
@@ -77,9 +90,8 @@ pub(crate) struct UnitText {
 }
 
 /// Draws vehicle `row`: replaces the texts and answers its columns and the number of its build.
-pub(crate) fn draw(scene: &Scene<'_>, row: u32, text: &mut UnitText) -> (Cells, u32) {
+pub(crate) fn draw(scene: &Scene<'_>, row: u32, demand: Demand, text: &mut UnitText) -> (Cells, u32) {
     let draw = &mut scene.stream(row);
-    let demand = demand(row);
     let mut cells = Cells::default();
 
     let status = demand.status.unwrap_or_else(|| match draw.below(100) {
@@ -113,7 +125,7 @@ pub(crate) fn draw(scene: &Scene<'_>, row: u32, text: &mut UnitText) -> (Cells, 
     }
     write_colors(scene, draw, line, &mut cells, out);
     write_prices(scene, draw, build, condition, rooftop, demand, &mut cells, out);
-    write_dates(scene, draw, status, condition, &mut cells, out);
+    write_dates(scene, draw, status, condition, demand.arrived, &mut cells, out);
 
     let stock = has_stock.then_some(text.stock.as_str());
     write_detail(scene, draw, status, condition, rooftop, undecoded, stock, &mut text.detail);
@@ -361,11 +373,13 @@ fn write_dates(
     draw: &mut Draw,
     status: Status,
     condition: usize,
+    arrived: bool,
     cells: &mut Cells,
     out: &mut Vec<u8>,
 ) {
-    let (date, seconds) = updated(scene, draw, status);
+    let seconds = updated(scene, draw, status);
     let most = match (status, condition) {
+        _ if arrived => 1,
         (Status::Intransit, _) => 10,
         (_, NEW) => 110,
         _ => 70,
@@ -374,29 +388,17 @@ fn write_dates(
         json::text_member(out, "inventory_date", date);
     }
     cells.set_number(Number::UpdatedAt, seconds);
-    json::key(out, "updated_at");
-    write_instant(out, date, seconds);
+    out.push(b',');
+    out.extend_from_slice(stamp::OPEN);
 }
 
 /// When availability or price last changed: in the last business days before the stock's day, in business hours.
-fn updated<'s>(scene: &'s Scene<'_>, draw: &mut Draw, status: Status) -> (&'s str, u32) {
+fn updated(scene: &Scene<'_>, draw: &mut Draw, status: Status) -> u32 {
     let days = &scene.business_days;
     // Listings move at least once per business day (AAP digest, section f); what is sold moves no more.
     let back = if status == Status::Sold { draw.below(days.len() as u32) as usize } else { 0 };
-    let (date, midnight) = &days[back.min(days.len() - 1)];
     // 15:00 to 23:59 UTC is the working day between the coasts.
-    (date, midnight + draw.between(15 * 3600, 24 * 3600 - 1))
-}
-
-/// Appends `"YYYY-MM-DDThh:mm:ssZ"`.
-fn write_instant(out: &mut Vec<u8>, date: &str, seconds: u32) {
-    out.push(b'"');
-    out.extend_from_slice(date.as_bytes());
-    for (before, part) in [(b'T', seconds / 3600 % 24), (b':', seconds / 60 % 60), (b':', seconds % 60)] {
-        out.push(before);
-        json::padded(out, part, 2);
-    }
-    out.extend_from_slice(b"Z\"");
+    days[back.min(days.len() - 1)] + draw.between(15 * 3600, 24 * 3600 - 1)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the parts of one vehicle, known one after the other")]

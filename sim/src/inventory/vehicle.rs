@@ -201,7 +201,7 @@ impl Check<'_> {
 }
 
 /// A name as a part of a JSON Pointer (RFC 6901).
-fn escape(name: &str) -> String {
+pub(crate) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 

@@ -1,6 +1,7 @@
 //! The words and prices that stock is made of, read from `data/vocabulary/`. The files say what each member means.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
@@ -150,6 +151,12 @@ impl Vocabulary {
             kinds: kinds.into_iter().map(read).collect::<Result<_, _>>()?,
             words: read(file!("words.toml"))?,
         })
+    }
+
+    /// The same, read once: many dealers are made of it.
+    pub(crate) fn shared() -> Result<&'static Vocabulary, VocabularyError> {
+        static SHARED: OnceLock<Result<Vocabulary, VocabularyError>> = OnceLock::new();
+        SHARED.get_or_init(Vocabulary::built_in).as_ref().map_err(Clone::clone)
     }
 }
 

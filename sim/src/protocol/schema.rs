@@ -51,6 +51,20 @@ pub fn payload_schema(contract: Contract, skill: Skill, direction: Direction) ->
     schema
 }
 
+/// The schema of a Vehicle as a stock file and the admin endpoint have it: one that may be sold, too. It is the same in every
+/// contract.
+pub fn stock_vehicle_schema() -> Value {
+    let mut schema = of(&payload::STOCK_SHAPE, Contract::V3_0);
+    if let Value::Object(members) = &mut schema {
+        members.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+        members.insert(
+            "title".into(),
+            json!("A vehicle of the stock: /vehicles of the admin endpoint, and stock files"),
+        );
+    }
+    schema
+}
+
 fn of(shape: &Shape, contract: Contract) -> Value {
     match shape {
         Shape::Const(text) => json!({ "const": text }),

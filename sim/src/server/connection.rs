@@ -178,7 +178,7 @@ pub(super) fn serve_dealer(
 fn accept(shared: &Shared, wire: &Wire, peer: IpAddr, number: u64) -> Option<Script> {
     // No path is known yet: the first dealer's rules speak for the listener.
     let site = shared.world.first();
-    let (scene, now) = (site.scene(), shared.clocks.now());
+    let (scene, now) = (site.scene(), site.now(shared.clocks.now()));
     let mut notes = Notes::default();
     let script = accept_script(&scene.dealer, &site.faults, peer, number, now, &mut notes)?;
     wire.with_pending(|pending| {

@@ -31,6 +31,8 @@ use limits::Limits;
 
 /// How long threads are waited for when everything closes.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+/// How often it is looked whether a day has ended.
+const LOOK_AT_DAY_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 /// At most one warning about failed accepts in this time.
 const WARN_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Connections the kernel holds until they are accepted.
@@ -260,7 +262,7 @@ impl Server {
         &self.shared.world
     }
 
-    /// The time on the server's clocks.
+    /// The time on the server's clocks, as if no dealer's had been moved.
     pub fn now(&self) -> Now {
         self.shared.clocks.now()
     }
@@ -323,10 +325,25 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
+/// Has the market move on where a business day has ended, on a thread that serves nobody.
+fn end_days(shared: &Arc<Shared>) {
+    let now = shared.clocks.now();
+    for place in 0..shared.world.sites().len() {
+        if shared.world.sites()[place].is_due(now) {
+            let shared = shared.clone();
+            tokio::task::spawn_blocking(move || {
+                if let Err(error) = shared.world.sites()[place].catch_up(now) {
+                    tracing::error!("the stock stays as it is: {error}");
+                }
+            });
+        }
+    }
+}
+
 /// Accepts connections and deals them out to the workers in turn.
 fn accept(
     runtime: &tokio::runtime::Runtime,
-    shared: &Shared,
+    shared: &Arc<Shared>,
     listener: TcpListener,
     queues: &[mpsc::UnboundedSender<connection::Accepted>],
     mut phase: watch::Receiver<Phase>,
@@ -340,9 +357,15 @@ fn accept(
         };
         let traffic = &shared.world.traffic;
         let mut warned: Option<Instant> = None;
+        let mut days = tokio::time::interval(LOOK_AT_DAY_EVERY);
+        days.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
+                _ = days.tick() => {
+                    end_days(shared);
+                    continue;
+                }
                 _ = phase.changed() => return,
             };
             let (stream, peer) = match accepted {

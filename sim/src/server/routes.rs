@@ -187,7 +187,7 @@ impl Front {
         let FrontParts { shared, wire, peer, .. } = &*self.0;
         wire.with_pending(|pending| {
             let Some(pending) = pending else { return };
-            let now = shared.clocks.now();
+            let now = site.now(shared.clocks.now());
             let client = caller(*peer, &head.headers);
             pending.set_facts((now.business, now.traffic_ns), client, site.id());
             pending.notes.add(Told::other(&format!("{} {}", head.method, head.uri.path())));
@@ -247,7 +247,7 @@ impl Front {
         let card = door.card(&scene);
         let call = self.to_dispatch(door.site, headers, b"", 0, *peer);
         let mut body = card.body.clone();
-        let now = shared.clocks.now();
+        let now = door.site.now(shared.clocks.now());
         let carried = wire.with_pending(|pending| {
             let notes = pending.map(|pending| &mut pending.notes);
             dispatch::touch_card(&scene.dealer, &call, uri.path(), now, &mut body, notes)
@@ -318,7 +318,7 @@ impl Front {
         };
         nonce.set(nonce.get().wrapping_add(1));
         let nonce = mix(nonce.get());
-        let now = shared.clocks.now();
+        let now = site.now(shared.clocks.now());
         let scene = site.scene();
         let call = self.to_dispatch(site, &head.headers, &body, nonce, *peer);
         let mut out = Vec::with_capacity(USUAL_REPLY);
@@ -444,6 +444,16 @@ fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
     jiff::fmt::rfc2822::parse(since).is_ok_and(|since| issued.as_second() <= since.timestamp().as_second())
 }
 
+fn admin_request<'a>(head: &'a hyper::http::request::Parts, body: &'a [u8]) -> AdminRequest<'a> {
+    AdminRequest {
+        method: head.method.as_str(),
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        if_match: head.headers.get(header::IF_MATCH).and_then(|tags| tags.to_str().ok()),
+        body,
+    }
+}
+
 /// The admin listener.
 #[derive(Clone)]
 pub(super) struct Admin {
@@ -459,24 +469,37 @@ impl Admin {
             Ok(body) => body,
             Err(error) => return error.reply(MAX_ADMIN_BODY).map(whole),
         };
-        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
-        let field = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
-        if head.method == Method::GET
-            && let Some(asked) =
-                admin::journal::subscriber(&shared.world, path, query, field("last-event-id"))
-        {
-            return match asked {
-                Err(refusal) => to_reply(refusal).map(whole),
-                Ok(subscriber) => match Events::open(shared, subscriber, self.phase.clone()) {
-                    Err(refusal) => plain(StatusCode::SERVICE_UNAVAILABLE, refusal).map(whole),
-                    Ok(events) => stream(events),
-                },
-            };
+        if let Some(reply) = self.stream(&head) {
+            return reply;
         }
-        let if_match = field(header::IF_MATCH.as_str());
-        let request = AdminRequest { method: head.method.as_str(), path, query, if_match, body: &body };
+        let request = admin_request(&head, &body);
         let ready = shared.ready.load(Ordering::Relaxed);
-        to_reply(admin::handle(&shared.world, request, ready, shared.clocks.now())).map(whole)
+        let now = shared.clocks.now();
+        let answer = if admin::is_long(&request) {
+            // What takes long for a large stock or journal must not keep a health check waiting.
+            let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
+            let work = move || admin::handle(&shared.world, admin_request(&head, &body), ready, now);
+            tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| admin::failed(&error.to_string()))
+        } else {
+            admin::handle(&shared.world, request, ready, now)
+        };
+        to_reply(answer).map(whole)
+    }
+
+    /// The journal's stream, if it is asked for.
+    fn stream(&self, head: &Parts) -> Option<Response<Either<Full<Bytes>, Events>>> {
+        if head.method != Method::GET {
+            return None;
+        }
+        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+        let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+        Some(match admin::journal::subscriber(&self.shared.world, path, query, last)? {
+            Err(refusal) => to_reply(refusal).map(whole),
+            Ok(subscriber) => match Events::open(&self.shared, subscriber, self.phase.clone()) {
+                Err(refusal) => plain(StatusCode::SERVICE_UNAVAILABLE, refusal).map(whole),
+                Ok(events) => stream(events),
+            },
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::dealer::diary::{Answer, Diary, Kind, Wish};
 use crate::dealer::leads::{Digest, Lead, Receipt, Standing};
 use crate::dealer::{Dealer, Desk};
 use crate::faults::effect::Behaviour;
-use crate::inventory::Column;
+use crate::inventory::{Column, Inventory};
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
 use crate::protocol::json::Value;
@@ -23,6 +23,7 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn handle(
     dealer: &Dealer,
+    stock: &Inventory,
     payload: Value<'_>,
     call: &mut Call<'_>,
     out: &mut Vec<u8>,
@@ -55,7 +56,7 @@ pub(super) fn handle(
             return Err(AapError::new(AapCode::IdempotencyConflict, text));
         }
     }
-    let rooftop = check_interest(dealer, payload, call.behaviour)?;
+    let rooftop = check_interest(stock, payload, call.behaviour)?;
     let lead_id = call.ids.make("lead_");
     let from = out.len();
     book_and_write(&mut desk, dealer, payload, rooftop, lead_id.as_str(), call, out)?;
@@ -153,7 +154,7 @@ fn check_channels(customer: Option<Value<'_>>, consent: Value<'_>) -> Result<(),
 
 /// Looks up the vehicle of interest, when it is identified; its rooftop will hold the appointment.
 fn check_interest(
-    dealer: &Dealer,
+    stock: &Inventory,
     payload: Value<'_>,
     behaviour: Option<Behaviour>,
 ) -> Result<Option<String>, AapError> {
@@ -180,8 +181,8 @@ fn check_interest(
     if !identified {
         return Ok(None);
     }
-    let row = vehicle::listed(dealer, interest, behaviour)?;
-    let rooftop = dealer.inventory().text(row, Column::Rooftop);
+    let row = vehicle::listed(stock, interest, behaviour)?;
+    let rooftop = stock.text(row, Column::Rooftop);
     Ok(Some(rooftop.to_owned()).filter(|name| !name.is_empty()))
 }
 

@@ -50,12 +50,16 @@ impl Dealer {
         work: &mut Work,
         out: &mut Vec<u8>,
     ) -> Result<(), AapError> {
+        // Taken once, so that a call sees one stock whatever changes meanwhile.
+        let stock = self.inventory();
         match skill {
             Skill::DealerInformation => information::handle(self, out),
-            Skill::InventoryFacets => search::facets(self, payload, work, out),
-            Skill::InventorySearch => search::search(self, payload, call.behaviour, work, out),
-            Skill::InventoryVehicle => vehicle::handle(self, payload, call.behaviour, out),
-            Skill::LeadSubmit => lead::handle(self, payload, call, out),
+            Skill::InventoryFacets => search::facets(&stock, payload, work, out),
+            Skill::InventorySearch => {
+                search::search(&stock, self.page_cap(), payload, call.behaviour, work, out)
+            }
+            Skill::InventoryVehicle => vehicle::handle(&stock, payload, call.behaviour, out),
+            Skill::LeadSubmit => lead::handle(self, &stock, payload, call, out),
         }
     }
 }

@@ -1,41 +1,40 @@
 //! `inventory.vehicle`.
 
 use super::open;
-use crate::dealer::Dealer;
 use crate::faults::effect::Behaviour;
-use crate::inventory::Lookup;
+use crate::inventory::{Inventory, Lookup};
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
 use crate::protocol::json::Value;
 
 pub(super) fn handle(
-    dealer: &Dealer,
+    stock: &Inventory,
     payload: Value<'_>,
     behaviour: Option<Behaviour>,
     out: &mut Vec<u8>,
 ) -> Result<(), AapError> {
-    let row = listed(dealer, payload, behaviour)?;
+    let row = listed(stock, payload, behaviour)?;
     open(out, Skill::InventoryVehicle);
-    dealer.inventory().detail(row, out);
+    stock.detail(row, out);
     out.push(b'}');
     Ok(())
 }
 
 /// The row of the listing that an object's `vin`, `stock` and `vehicle_id` name, the most specific first.
 pub(super) fn listed(
-    dealer: &Dealer,
+    stock: &Inventory,
     object: Value<'_>,
     behaviour: Option<Behaviour>,
 ) -> Result<u32, AapError> {
     let text = |name| object.get(name).and_then(Value::as_str);
-    let (vin, stock, vehicle_id) = (text("vin"), text("stock"), text("vehicle_id"));
+    let (vin, number, vehicle_id) = (text("vin"), text("stock"), text("vehicle_id"));
     let named = || {
-        [("vin", vin), ("stock", stock), ("vehicle_id", vehicle_id)]
+        [("vin", vin), ("stock", number), ("vehicle_id", vehicle_id)]
             .into_iter()
             .find_map(|(name, value)| value.map(|value| (name, value.chars().take(64).collect::<String>())))
             .unwrap_or_default()
     };
-    match dealer.inventory().find(vin, stock, vehicle_id) {
+    match stock.find(vin, number, vehicle_id) {
         Lookup::Listed(row) if behaviour != Some(Behaviour::SoldUnderYou) => Ok(row),
         // A fault may ask for it by a magic value in the very member that names the vehicle.
         found if found != Lookup::Unknown || behaviour == Some(Behaviour::SoldUnderYou) => {

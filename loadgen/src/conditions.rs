@@ -1,0 +1,98 @@
+//! What must be equal for two results to be comparable, and what a scenario's text was.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use crate::cli::RunArgs;
+use crate::units::{self, show_duration, show_rate};
+
+/// The flags that shape the load, by name, in one form for each value. Where a run is measured, for how long and by which
+/// thresholds makes no difference to the load; the scenario and the contract have members of their own.
+pub(crate) fn of(args: &RunArgs) -> BTreeMap<String, String> {
+    let duration = |text: &str| units::duration(text).map_or_else(|| text.to_owned(), show_duration);
+    let rate = |text: &str| units::rate(text).map_or_else(|| text.to_owned(), show_rate);
+    let given = |text: &Option<String>| text.clone().unwrap_or_else(|| "default".to_owned());
+    let load = match (&args.users, &args.stages, &args.rate) {
+        (Some(users), _, _) => ("users", users.clone()),
+        (None, Some(stages), _) => ("stages", stages.clone()),
+        (None, None, Some(text)) => ("rate", rate(text)),
+        (None, None, None) => ("rate", "default".to_owned()),
+    };
+    let is_embedded = args.endpoint.is_none() && args.endpoint_raw.is_none();
+    let pairs = [
+        load,
+        ("arrivals", args.arrivals.clone().unwrap_or_else(|| "constant".to_owned())),
+        (
+            "think",
+            units::factor(&args.think).map_or_else(|| args.think.clone(), |factor| format!("{factor}x")),
+        ),
+        ("max-in-flight", args.max_in_flight.clone()),
+        ("on-full", args.on_full.clone()),
+        ("connections", given(&args.connections)),
+        ("reuse", args.reuse.clone()),
+        ("timeout", duration(&args.timeout)),
+        ("connect-timeout", duration(&args.connect_timeout)),
+        ("http", args.http.clone()),
+        ("embedded", is_embedded.to_string()),
+    ];
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The SHA-256 of the scenario files and of `--set`, in hexadecimal; empty if a file cannot be read any more.
+pub(crate) fn scenario_sha256(paths: &[PathBuf], sets: &[(String, String)]) -> String {
+    let mut hash = Sha256::new();
+    for path in paths {
+        let Ok(text) = fs::read(path) else { return String::new() };
+        // The length before the text: two files are not the same as both in one.
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(&text);
+    }
+    for (name, value) in sets {
+        hash.update(format!("{name}={value}\0"));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn conditions(flags: &[&str]) -> BTreeMap<String, String> {
+        let line = ["dealer-loadgen", "run", "x.yaml"].iter().chain(flags);
+        let Command::Run(args) = Cli::try_parse_from(line).unwrap().command else { panic!() };
+        of(&args)
+    }
+
+    #[test]
+    fn one_load_has_one_form() {
+        assert_eq!(
+            conditions(&["--rate", "60/m", "--think", "2"]),
+            conditions(&["--rate", "1/s", "--think", "2.0x"])
+        );
+        assert_ne!(conditions(&["--rate", "1/s"]), conditions(&["--users", "1"]));
+        assert_eq!(conditions(&["--duration", "1s", "--threshold", "p99<1s"]), conditions(&[]));
+    }
+
+    #[test]
+    fn the_hash_is_of_texts_and_sets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let (a, b, ab) = (path("a", "x"), path("b", "y"), path("ab", "xy"));
+        let of = |paths: &[&PathBuf], sets: &[(String, String)]| {
+            scenario_sha256(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>(), sets)
+        };
+        assert_eq!(of(&[&a], &[]).len(), 64);
+        assert_ne!(of(&[&a, &b], &[]), of(&[&ab], &[]));
+        assert_ne!(of(&[&a], &[]), of(&[&a], &[("n".to_owned(), "1".to_owned())]));
+    }
+}

@@ -1,0 +1,323 @@
+//! `merge`: the results of several generators that shared one load, as one result.
+//!
+//! Histograms are added up, never percentiles: a percentile of the merge is that of the union of all requests. Seconds are
+//! counted from each part's own start, which `--start-at` makes one moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::record::{Latency, Line, RESPONSE, ReadError};
+use crate::report::{Folder, FolderError, RunResult, Second, Stored, StoredError, per_second};
+use crate::threshold::{Figures, Judged, Threshold};
+use crate::units::show_nanos;
+use crate::verdict::Verdict;
+
+/// Parts whose starts are further apart than this, in nanoseconds, did not load the dealer together.
+const MAX_APART: i128 = 2_000_000_000;
+/// The condition that may differ: which part of the load it was.
+const SHARD: &str = "shard";
+
+/// Why results cannot be merged.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MergeError {
+    /// They are not parts of one load; one sentence each.
+    #[error("{}", .0.join("\n"))]
+    Unlike(Vec<String>),
+    /// One cannot be read.
+    #[error(transparent)]
+    Read(#[from] StoredError),
+    /// A histogram of one cannot be read.
+    #[error("an interval log cannot be read: {0}")]
+    Log(#[from] ReadError),
+    /// The merged one cannot be written.
+    #[error(transparent)]
+    Write(#[from] FolderError),
+}
+
+/// Merges the results of these folders into a new one.
+pub(crate) fn merge(out: &Path, inputs: &[PathBuf]) -> Result<RunResult, MergeError> {
+    let mut faults = Vec::new();
+    let mut seen = BTreeSet::new();
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    for input in inputs {
+        if !seen.insert(real(input)) {
+            faults.push(format!("{} is given twice: its requests would be counted twice", input.display()));
+        }
+    }
+    if seen.contains(&real(out)) {
+        faults.push(format!("{} is one of the results to merge: give another folder", out.display()));
+    }
+    if !faults.is_empty() {
+        return Err(MergeError::Unlike(faults));
+    }
+    let parts = inputs.iter().map(|path| Stored::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let faults = unlike(&parts);
+    if !faults.is_empty() {
+        return Err(MergeError::Unlike(faults));
+    }
+    let Some(result) = union(&parts) else { return Err(MergeError::Unlike(Vec::new())) };
+    let comment = format!("dealer-loadgen {}, times in nanoseconds, merged", env!("CARGO_PKG_VERSION"));
+    let mut folder = Folder::create(out, result.labels.clone(), result.started, &comment)?;
+    write_seconds(&mut folder, &parts)?;
+    folder.finish(&result)?;
+    Ok(result)
+}
+
+/// What keeps results from being parts of one load, each with the names of the two that differ.
+fn unlike(parts: &[Stored]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let Some((first, others)) = parts.split_first() else { return faults };
+    for other in others {
+        let mut differ = |what: &str, one: &str, two: &str| {
+            if one != two {
+                faults.push(format!(
+                    "{} and {} are not parts of one load: {what} {one} and {two}",
+                    first.path.display(),
+                    other.path.display()
+                ));
+            }
+        };
+        let (one, two) = (&first.result, &other.result);
+        differ("scenario", &one.scenario, &two.scenario);
+        differ("scenario file", &one.scenario_sha256, &two.scenario_sha256);
+        differ("contract", &one.contract, &two.contract);
+        differ("seed", &one.seed.to_string(), &two.seed.to_string());
+        differ("steps", &one.labels.join(","), &two.labels.join(","));
+        differ("warm-up", &show_nanos(one.warmup_nanos), &show_nanos(two.warmup_nanos));
+        let names: BTreeSet<&String> = one.conditions.keys().chain(two.conditions.keys()).collect();
+        for name in names.into_iter().filter(|name| *name != SHARD) {
+            let value = |result: &RunResult| {
+                result.conditions.get(name).map_or_else(|| "not given".to_owned(), Clone::clone)
+            };
+            differ(&format!("--{name}"), &value(one), &value(two));
+        }
+    }
+    let mut shards: BTreeMap<&String, &Path> = BTreeMap::new();
+    for part in parts {
+        let Some(shard) = part.result.conditions.get(SHARD) else { continue };
+        if let Some(before) = shards.insert(shard, &part.path) {
+            faults.push(format!(
+                "{} and {} are both shard {shard}: the same requests would be counted twice",
+                before.display(),
+                part.path.display()
+            ));
+        }
+    }
+    faults
+}
+
+/// The result of all parts together; `None` of none.
+fn union(parts: &[Stored]) -> Option<RunResult> {
+    let (first, others) = parts.split_first()?;
+    let mut sum = first.result.clone();
+    sum.parts = parts.iter().map(|part| part.path.display().to_string()).collect();
+    sum.conditions.remove(SHARD);
+    for Stored { result, .. } in others {
+        sum.tally.add(&result.tally);
+        sum.started = sum.started.min(result.started);
+        sum.is_interrupted |= result.is_interrupted;
+        sum.aborted = sum.aborted.or_else(|| result.aborted.clone());
+        sum.target_rate = sum.target_rate.zip(result.target_rate).map(|(one, two)| one + two);
+        sum.achieved_rate += result.achieved_rate;
+        sum.measured_nanos = sum.measured_nanos.max(result.measured_nanos);
+        sum.workers += result.workers;
+        sum.cores += result.cores;
+        sum.cpu_nanos = sum.cpu_nanos.zip(result.cpu_nanos).map(|(one, two)| one + two);
+        sum.busiest_worker = match (sum.busiest_worker, result.busiest_worker) {
+            (Some(one), Some(two)) => Some(one.max(two)),
+            (one, two) => one.or(two),
+        };
+        sum.checks_failed += result.checks_failed;
+        for (mine, theirs) in sum.checks.iter_mut().zip(&result.checks) {
+            mine.failed += theirs.failed;
+        }
+        sum.connections.add(&result.connections);
+    }
+    sum.verdict = verdict(parts);
+    sum.thresholds = thresholds(&sum, parts);
+    Some(sum)
+}
+
+/// Valid if every part is.
+fn verdict(parts: &[Stored]) -> Verdict {
+    let from = |pick: fn(&Verdict) -> &Vec<String>| -> Vec<String> {
+        let all = parts.iter().flat_map(|part| {
+            pick(&part.result.verdict).iter().map(move |text| format!("{}: {text}", part.path.display()))
+        });
+        all.collect()
+    };
+    let reasons = from(|verdict| &verdict.reasons);
+    let mut notes = from(|verdict| &verdict.notes);
+    let starts = || parts.iter().map(|part| part.result.started.as_nanosecond());
+    let apart = starts().max().unwrap_or(0) - starts().min().unwrap_or(0);
+    if apart > MAX_APART {
+        notes.push(format!(
+            "the parts began up to {} apart: they did not load the dealer together all the time",
+            show_nanos(u64::try_from(apart).unwrap_or(u64::MAX))
+        ));
+    }
+    Verdict { valid: parts.iter().all(|part| part.result.verdict.valid), reasons, notes }
+}
+
+/// Conditions over the run are judged anew. One over windows holds if it holds in each part: a window of all of them is not
+/// kept.
+fn thresholds(sum: &RunResult, parts: &[Stored]) -> Vec<Judged> {
+    let figures = Figures {
+        tally: &sum.tally,
+        labels: &sum.labels,
+        rate: sum.achieved_rate,
+        requests: per_second(sum.tally.finished(), sum.measured_nanos),
+    };
+    let mut judged: Vec<Judged> = Vec::new();
+    for before in parts.iter().flat_map(|part| &part.result.thresholds) {
+        let known = judged.iter_mut().find(|known| known.text == before.text);
+        match (known, Threshold::parse(&before.text)) {
+            (None, Ok(threshold)) if !threshold.is_windowed() => judged.push(threshold.judge(&figures)),
+            (None, _) => judged.push(before.clone()),
+            (Some(known), Ok(threshold)) if threshold.is_windowed() && known.pass && !before.pass => {
+                *known = before.clone();
+            }
+            _ => {}
+        }
+    }
+    judged
+}
+
+/// The second that a line belongs to. Times in the log have milliseconds.
+fn second_of(line: &Line<'_>) -> u64 {
+    (line.start + Duration::from_millis(1)).as_secs()
+}
+
+/// Writes the histograms and counts of all parts, second by second.
+fn write_seconds(folder: &mut Folder, parts: &[Stored]) -> Result<(), MergeError> {
+    let lines: Vec<Vec<Line<'_>>> = parts.iter().map(Stored::lines).collect();
+    let mut by_second: BTreeMap<u64, BTreeMap<&str, Vec<&Line<'_>>>> = BTreeMap::new();
+    for line in lines.iter().flatten() {
+        by_second.entry(second_of(line)).or_default().entry(line.tag).or_default().push(line);
+    }
+    let mut series: BTreeMap<u64, Second> = BTreeMap::new();
+    for second in parts.iter().flat_map(|part| &part.seconds) {
+        let sum =
+            series.entry(second.until).or_insert_with(|| Second { until: second.until, ..Second::default() });
+        sum.add(second);
+    }
+    for (second, tags) in by_second {
+        let mut sums: Vec<(&str, Latency)> = Vec::with_capacity(tags.len());
+        let mut length = Duration::ZERO;
+        for (tag, lines) in tags {
+            let mut sum = Latency::new();
+            for line in lines {
+                line.add_to(&mut sum)?;
+                length = length.max(line.length);
+            }
+            sums.push((tag, sum));
+        }
+        let start = Duration::from_secs(second);
+        folder.add_merged(sums.iter().map(|(tag, latency)| ((*tag).to_owned(), latency)), start, length)?;
+        let until = (start + length).as_secs_f64().round() as u64;
+        let response = sums.iter().find(|(tag, _)| *tag == RESPONSE);
+        if let (Some((_, response)), Some(sum)) = (response, series.get_mut(&until)) {
+            *sum = sum.clone().timed(response);
+        }
+    }
+    series.values().try_for_each(|second| folder.add_second(second))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::record::HIGHEST;
+    use crate::report::tests::folder_of;
+
+    /// A folder of a run with these response times, a hundred in each second.
+    fn folder(path: &Path, change: impl FnOnce(&mut RunResult), times: &[u64]) {
+        folder_of(path, change, times.chunks(100));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn a_percentile_of_the_merge_is_that_of_the_union(
+            parts in proptest::collection::vec(proptest::collection::vec(0..HIGHEST, 0..300), 1..4),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let paths: Vec<PathBuf> = (0..parts.len()).map(|index| dir.path().join(index.to_string())).collect();
+            for (path, times) in paths.iter().zip(&parts) {
+                folder(path, |_| (), times);
+            }
+            let out = dir.path().join("out");
+            merge(&out, &paths).unwrap();
+            let merged = Stored::read(&out).unwrap();
+            let mut union = Latency::new();
+            parts.iter().flatten().for_each(|&nanos| union.record(nanos));
+            let response = merged.result.tally.response();
+            prop_assert_eq!(response.count(), union.count());
+            for q in [0.0, 0.5, 0.9, 0.99, 0.999] {
+                prop_assert_eq!(response.quantile(q), union.quantile(q));
+            }
+            prop_assert_eq!(response.max(), union.max());
+            let all = parts.iter().flatten().count() as u64;
+            let failed = parts.iter().flatten().filter(|&nanos| nanos % 10 == 0).count() as u64;
+            prop_assert_eq!(merged.result.tally.finished(), all);
+            prop_assert_eq!(merged.result.tally.outcomes().get("http.503").copied().unwrap_or(0), failed);
+            prop_assert_eq!(merged.seconds.iter().map(|second| second.finished).sum::<u64>(), all);
+            let responses = merged.result.tally.steps[0].responses();
+            let of_failed = responses.iter().find(|(label, _)| label == "http.503").map_or(0, |(_, latency)| latency.count());
+            prop_assert_eq!(of_failed, failed);
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_of_the_same_load_is_refused_with_its_reasons() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        folder(&path("a"), |_| (), &[1_000_000]);
+        folder(
+            &path("b"),
+            |result| {
+                result.seed = 43;
+                result.scenario_sha256 = "11".to_owned();
+                result.conditions.insert("rate".to_owned(), "200/s".to_owned());
+            },
+            &[1_000_000],
+        );
+        let out = path("out");
+        let text = merge(&out, &[path("a"), path("b")]).unwrap_err().to_string();
+        for words in ["seed 42 and 43", "scenario file 00 and 11", "--rate 100/s and 200/s"] {
+            assert!(text.contains(words), "{text}");
+        }
+        assert!(!out.exists());
+        let twice = merge(&out, &[path("a"), path("a")]).unwrap_err().to_string();
+        assert!(twice.contains("given twice"), "{twice}");
+        assert!(merge(&path("a"), &[path("a")]).unwrap_err().to_string().contains("another folder"));
+        assert!(merge(&out, &[path("none")]).unwrap_err().to_string().contains("intervals.hlog"));
+    }
+
+    #[test]
+    fn shards_add_up_and_none_counts_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let shard = |result: &mut RunResult, of: &str| {
+            result.conditions.insert(SHARD.to_owned(), of.to_owned());
+            let judged = |text: &str| {
+                let unit = Threshold::parse(text).unwrap().unit();
+                Judged { text: text.to_owned(), value: Some(1.0), pass: of == "1/2", unit }
+            };
+            result.thresholds = vec![judged("p50<2ms"), judged("p50[1s]<2ms")];
+        };
+        folder(&path("1"), |result| shard(result, "1/2"), &[1_000_001; 50]);
+        folder(&path("2"), |result| shard(result, "2/2"), &[3_000_001; 20]);
+        folder(&path("3"), |result| shard(result, "2/2"), &[3_000_001; 20]);
+        let merged = merge(&path("out"), &[path("1"), path("2")]).unwrap();
+        assert_eq!((merged.target_rate, merged.achieved_rate), (Some(200.0), 200.0));
+        assert_eq!(merged.parts.len(), 2);
+        // Over the run it is judged anew, and holds for most requests; over windows it must hold in each part.
+        assert_eq!(merged.thresholds.iter().map(|judged| judged.pass).collect::<Vec<_>>(), [true, false]);
+        let text = merge(&path("out"), &[path("2"), path("3")]).unwrap_err().to_string();
+        assert!(text.contains("both shard 2/2"), "{text}");
+    }
+}

@@ -1,0 +1,212 @@
+//! A result folder read back: the counts from its summary, the times from its interval log.
+//!
+//! A run that was killed leaves both as they were at its last whole second. What it had not written is lost, and its
+//! summary says that it was interrupted.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::series::{self, Second};
+use super::summary::{SCHEMA, Summary};
+use super::{CheckResult, RunResult};
+use crate::record::{Latency, Line, ReadError, StepTally, Tally, read_lines};
+use crate::threshold::{Judged, Threshold, Unit};
+use crate::transport::ConnectionCounts;
+use crate::verdict::Verdict;
+
+/// Bytes of an interval log that are read: about a day of a scenario with ten steps.
+const MAX_LOG: u64 = 1 << 30;
+/// Bytes of the other files.
+const MAX_FILE: u64 = 64 << 20;
+
+/// A result as its folder has it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// Where it was read from, as it was given.
+    pub(crate) path: PathBuf,
+    pub(crate) result: RunResult,
+    pub(crate) seconds: Vec<Second>,
+    log: Vec<u8>,
+}
+
+/// Why a result folder cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoredError {
+    /// A file is missing or cannot be read.
+    #[error("{path} cannot be read: {reason}; a result folder is what run --out DIR has written")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The interval log is broken.
+    #[error("{path}: {source}")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ReadError,
+    },
+}
+
+impl Stored {
+    /// Reads a folder.
+    pub(crate) fn read(path: &Path) -> Result<Stored, StoredError> {
+        let log_path = path.join("intervals.hlog");
+        let log = read_file(&log_path, MAX_LOG)?;
+        let summary_path = path.join("summary.json");
+        let fault = |reason: String| StoredError::File { path: summary_path.clone(), reason };
+        let text = read_file(&summary_path, MAX_FILE)?;
+        let summary: Summary = serde_json::from_slice(&text).map_err(|error| fault(error.to_string()))?;
+        if summary.schema != SCHEMA {
+            return Err(fault(format!(
+                "it is of schema {}, and this program reads {SCHEMA}",
+                summary.schema
+            )));
+        }
+        let started = summary.run.started.parse().map_err(|error: jiff::Error| fault(error.to_string()))?;
+        // The series is for pictures: without it they show less.
+        let seconds = read_file(&path.join("series.csv"), MAX_FILE)
+            .map_or_else(|_| Vec::new(), |text| series::read(&String::from_utf8_lossy(&text)));
+        let lines = read_lines(&log).map_err(|source| StoredError::Log { path: log_path.clone(), source })?;
+        let result = restore(summary, started, &lines)
+            .map_err(|source| StoredError::Log { path: log_path, source })?;
+        drop(lines);
+        Ok(Stored { path: path.to_owned(), result, seconds, log })
+    }
+
+    /// The lines of the interval log; they were read before.
+    pub(crate) fn lines(&self) -> Vec<Line<'_>> {
+        read_lines(&self.log).unwrap_or_default()
+    }
+}
+
+fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, StoredError> {
+    let fault = |reason: String| StoredError::File { path: path.to_owned(), reason };
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(|error| fault(error.to_string()))?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| fault(error.to_string()))?;
+    if bytes.len() as u64 > limit {
+        return Err(fault(format!("it is larger than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The place of a tag's times.
+pub(crate) fn latency_of<'t>(tally: &'t mut Tally, labels: &[String], tag: &str) -> Option<&'t mut Latency> {
+    match tag {
+        "lag" => return Some(&mut tally.lag),
+        "first_byte" => return Some(&mut tally.first_byte),
+        "connect" => return Some(&mut tally.connect),
+        "tls" => return Some(&mut tally.tls),
+        "session" => return Some(&mut tally.sessions.response),
+        "unfinished_age" => return Some(&mut tally.unfinished_age),
+        _ => {}
+    }
+    // A label has one slash, and no point behind it: the first point there begins the kind.
+    let slash = tag.find('/')?;
+    let point = slash + tag[slash..].find('.')?;
+    let (label, kind) = (&tag[..point], &tag[point + 1..]);
+    let step: &mut StepTally = tally.steps.get_mut(labels.iter().position(|known| known == label)?)?;
+    match kind {
+        "response" => Some(&mut step.response),
+        "queue" => Some(&mut step.queue),
+        "service" => Some(&mut step.service),
+        other => other.strip_prefix("outcome.").map(|outcome| step.timed_as(outcome)),
+    }
+}
+
+fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<RunResult, ReadError> {
+    let labels: Vec<String> = summary.steps.keys().cloned().collect();
+    let mut tally = Tally::new(labels.len());
+    for line in lines {
+        if let Some(latency) = latency_of(&mut tally, &labels, line.tag) {
+            line.add_to(latency)?;
+        }
+    }
+    for (step, part) in tally.steps.iter_mut().zip(summary.steps.values()) {
+        step.sent = part.sent;
+        for (label, &count) in &part.outcomes {
+            if label == "ok" { step.ok = count } else { step.count_others(label, count) }
+        }
+        step.expected = step.finished().saturating_sub(part.errors);
+        step.response.count_saturated(part.response.saturated);
+        step.queue.count_saturated(part.queue.saturated);
+        step.service.count_saturated(part.service.saturated);
+    }
+    let (sessions, part) = (&mut tally.sessions, &summary.sessions);
+    sessions.scheduled = part.scheduled;
+    sessions.on_time = part.on_time;
+    sessions.started = part.started;
+    sessions.finished = part.finished;
+    sessions.failed = part.failed;
+    sessions.not_sent = part.not_sent;
+    tally.warmup_requests = summary.requests.warmup;
+    let run = summary.run;
+    let nanos = |millis: f64| (millis * 1e6) as u64;
+    tally.busy_nanos = nanos(run.mean_in_flight * run.measured_ms);
+    let connections = &summary.connections;
+    Ok(RunResult {
+        scenario: summary.scenario,
+        endpoint: summary.endpoint,
+        is_embedded: summary.embedded,
+        contract: summary.contract,
+        seed: summary.seed,
+        started,
+        load: run.load,
+        is_interrupted: summary.interrupted,
+        aborted: summary.aborted,
+        conditions: run.conditions,
+        scenario_sha256: run.scenario_sha256,
+        parts: run.parts,
+        verdict: Verdict {
+            valid: summary.verdict.valid,
+            reasons: summary.verdict.reasons,
+            notes: summary.verdict.notes,
+        },
+        target_rate: summary.rate.target_per_s,
+        achieved_rate: summary.rate.achieved_per_s,
+        warmup_nanos: nanos(run.warmup_ms),
+        measured_nanos: nanos(run.measured_ms),
+        workers: run.workers,
+        cores: run.cores,
+        cpu_nanos: run.cpu_ms.map(nanos),
+        busiest_worker: run.busiest_worker,
+        labels,
+        tally,
+        checks_failed: summary.requests.checks_failed,
+        checks: summary
+            .checks
+            .into_iter()
+            .map(|check| CheckResult {
+                step: check.step,
+                name: check.name,
+                failed: check.failed,
+                is_expected: check.expected,
+            })
+            .collect(),
+        connections: ConnectionCounts {
+            opened: connections.opened,
+            failed: connections.failed,
+            closed_idle: connections.closed_idle,
+            closed_by_server: connections.closed_by_server,
+            retired: connections.retired,
+            peak: connections.peak,
+        },
+        thresholds: summary
+            .thresholds
+            .into_iter()
+            .map(|part| Judged {
+                // One that a later version wrote is shown as a bare number.
+                unit: Threshold::parse(&part.expr).map_or(Unit::Plain, |threshold| threshold.unit()),
+                text: part.expr,
+                value: part.value,
+                pass: part.pass,
+            })
+            .collect(),
+    })
+}
