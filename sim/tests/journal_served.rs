@@ -100,7 +100,7 @@ fn a_complete_reply() {
     assert_eq!(entry["conversation"], said["result"]["message"]["contextId"]);
     assert_eq!(entry["request"], json!({ "bytes": body.len(), "body": body }));
     assert_eq!(entry["reply"]["bytes"], reply.len());
-    assert_eq!(entry["reply"]["body"].as_str().unwrap(), &reply[..reply.len().min(4096)]);
+    assert_eq!(entry["reply"]["body"].as_str().unwrap(), &reply[..reply.len().min(1024)]);
     assert_eq!((entry["outcome"].as_str(), &entry["http_status"]), (Some("ok"), &json!(200)));
     assert_eq!(entry["delivered"]["state"], "complete");
     assert_eq!(entry["delivered"]["bytes"], got.len());
@@ -109,6 +109,15 @@ fn a_complete_reply() {
     http("POST", &sim.url(), &[("X-Sim-Client", "tester")], &body.replace("m-1", "m-2"));
     let second = entries(&sim, "after=1").remove(0);
     assert_eq!((&second["key"], second["client"].as_str()), (&entry["key"], Some("tester")));
+    for body in [&body, &search(2).to_string()] {
+        let headers = [("X-Sim-Key", "mine"), ("Authorization", "Bearer secret")];
+        http("POST", &sim.url(), &headers, body);
+    }
+    let named = entries(&sim, "after=2");
+    assert_eq!(named[0]["key"], named[1]["key"]);
+    assert_ne!(named[0]["key"], entry["key"]);
+    let client = named[0]["client"].as_str().unwrap();
+    assert!(client.starts_with("credential:") && client.len() == 27, "{client}");
 }
 
 #[test]

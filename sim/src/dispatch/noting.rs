@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::{Run, SIM_KEY};
+use super::Run;
 use crate::dealer::ids::Id;
 use crate::faults::Decision;
 use crate::journal::{Fault, Notes, Outcome, Told};
-use crate::protocol::{Skill, call};
+use crate::protocol::Skill;
 
 /// What is known of a call under way, for the journal.
 #[derive(Default)]
@@ -32,14 +32,13 @@ impl Run<'_> {
         reply: Range<usize>,
     ) {
         let Some(notes) = &mut self.notes else { return };
-        let named = || Some(call::named_key(self.request.head.get(SIM_KEY)?.as_bytes()));
         let made = || heard.made.as_ref().map_or("", Id::as_str);
         notes.add(Told {
             skill: heard.skill,
             method: heard.method,
             conversation: heard.context_id.unwrap_or_else(made),
             message_id: heard.message_id,
-            key: self.counted.map(|(key, _)| key).or_else(named),
+            key: self.counted.map(|(key, _)| key),
             attempt: self.counted.map_or(0, |(_, attempt)| attempt + 1),
             outcome,
             request,

@@ -66,7 +66,7 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { entries: 10_000, bytes: 64 << 20, request_bytes: 16 << 10, reply_bytes: 4 << 10 }
+        Limits { entries: 10_000, bytes: 64 << 20, request_bytes: 16 << 10, reply_bytes: 1 << 10 }
     }
 }
 

@@ -153,6 +153,8 @@ pub struct Pending {
     /// The traffic clock when it had come.
     pub traffic_ns: u64,
     dealer: String,
+    /// The stable key that it names itself.
+    key: Option<u64>,
     caller: Caller,
     /// A name, or the value of `User-Agent`.
     program: Vec<u8>,
@@ -189,13 +191,21 @@ impl Pending {
             http_status: 0,
             reply: Bytes::new(),
             dealer: String::new(),
+            key: None,
             caller: Caller::Named,
             program: Vec::new(),
         }
     }
 
-    /// Says when a request had come by the business and the traffic clock, whom from, and for whom.
-    pub fn set_facts(&mut self, (at, traffic_ns): (Timestamp, u64), client: Client<'_>, dealer: &str) {
+    /// Says when a request had come by the business and the traffic clock, whom from and with which stable key if it names
+    /// one, and for whom.
+    pub fn set_facts(
+        &mut self,
+        (at, traffic_ns): (Timestamp, u64),
+        (client, key): (Client<'_>, Option<u64>),
+        dealer: &str,
+    ) {
+        self.key = key;
         self.at = at;
         self.traffic_ns = traffic_ns;
         let (caller, program) = match client {
@@ -251,7 +261,7 @@ impl Pending {
                 method,
                 conversation,
                 message_id,
-                key: call.key,
+                key: call.key.or(self.key),
                 attempt: call.attempt,
                 request: part(&self.request, &call.request, self.request_bytes),
                 outcome: outcome(call.outcome),
@@ -313,7 +323,7 @@ mod tests {
         let mut pending = Pending::new(3);
         pending.set_facts(
             NOON,
-            Client::Origin { address: Ipv4Addr::LOCALHOST.into(), program: b"p" },
+            (Client::Origin { address: Ipv4Addr::LOCALHOST.into(), program: b"p" }, None),
             "metro",
         );
         pending.keep_request(&Bytes::from_static(b"[{1},{2}]"), &journal.shard(0));

@@ -186,7 +186,7 @@ fn accept(shared: &Shared, wire: &Wire, peer: IpAddr, number: u64) -> Option<Scr
         notes.add(Told::other(""));
         pending.notes = notes;
         let client = Client::Origin { address: peer, program: b"" };
-        pending.set_facts((now.business, now.traffic_ns), client, site.id());
+        pending.set_facts((now.business, now.traffic_ns), (client, None), site.id());
     });
     Some(script)
 }
