@@ -153,7 +153,8 @@ impl Shard {
     pub fn begin_writing(&self) {
         let writing = &self.journal.cells[self.at].writing;
         // One writer a shard: nobody else changes it. A second one, if there is, only makes readers wait less.
-        writing.store(writing.load(Ordering::Relaxed) | 1, Ordering::SeqCst);
+        // What goes out is handed to the kernel behind it, and a client that has it got it from the kernel.
+        writing.store(writing.load(Ordering::Relaxed) | 1, Ordering::Release);
     }
 
     /// Says that what went out is recorded, or goes on later.
