@@ -315,9 +315,14 @@ fn scenario(entries: Vec<Entry>, name: &str, lines_name: &str) -> Result<Written
     Ok(Written { scenario: yaml(name, lines_name, &flows), lines, summary })
 }
 
-/// An outcome that `expect` takes: one that a client saw as well. The journal says how a call was answered.
+/// An outcome that `expect` takes: one that a client saw as well. The journal says how a call was answered; `http.0` is an
+/// answer that was never given.
 fn is_expectable(outcome: &str) -> bool {
-    outcome != "ok" && ["aap.", "a2a.", "rpc.", "http."].iter().any(|class| outcome.starts_with(class))
+    match outcome.split_once('.') {
+        Some(("http", status)) => status.parse().is_ok_and(|status: u16| (100..=599).contains(&status)),
+        Some((class, _)) => ["aap", "a2a", "rpc"].contains(&class),
+        None => false,
+    }
 }
 
 fn told(left_out: &LeftOut) -> String {
@@ -439,6 +444,13 @@ mod tests {
         assert_eq!(entries(b"").unwrap().len(), 0);
         for wrong in ["[]", "{}", "no", "{\"entries\": 1}"] {
             assert!(entries(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_never_given_is_nothing_to_expect() {
+        for (outcome, is) in [("ok", false), ("http.0", false), ("http.503", true), ("rpc.-32602", true)] {
+            assert_eq!(is_expectable(outcome), is, "{outcome}");
         }
     }
 

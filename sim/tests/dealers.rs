@@ -458,3 +458,23 @@ fn a_test_embeds_many_dealers() {
     assert!(Dealer::builder().dealers(0).build().is_err());
     assert!(Dealer::builder().dealers(1001).build().is_err());
 }
+
+#[test]
+fn a_clock_is_moved_for_one_or_for_all_and_what_comes_in_is_nobody_elses() {
+    let sim = Sim::start(&["--dealers", "3", "--vehicles", "60", "--clock", "2026-01-05T12:00:00Z"]);
+    let ids = ids(&sim);
+    let now = |id: &str| admin(&sim, "GET", &format!("/d/{id}/clock"), "").1["now"].clone();
+    let advance = |path: &str, by: &str| admin(&sim, "POST", path, &format!("{{\"advance\":\"{by}\"}}")).0;
+    assert_eq!(advance(&format!("/d/{}/clock", ids[1]), "25h"), 200);
+    assert_eq!([now(&ids[0]), now(&ids[1])], ["2026-01-05T12:00:00Z", "2026-01-06T13:00:00Z"]);
+    assert_eq!(advance("/clock", "720h"), 200);
+    assert_eq!([now(&ids[0]), now(&ids[1])], ["2026-02-04T12:00:00Z", "2026-02-05T13:00:00Z"]);
+    let mut vins = HashSet::new();
+    for id in &ids {
+        for vehicle in data(&rpc(&a2a(&sim, id), &search()).2)["vehicles"].as_array().unwrap() {
+            assert_eq!(vehicle["dealer_id"], id.as_str());
+            assert!(vehicle["vin"].as_str().is_none_or(|vin| vins.insert(vin.to_owned())), "{vehicle}");
+        }
+    }
+    assert!(vins.len() > 60, "{}", vins.len());
+}
