@@ -1,11 +1,11 @@
 //! What is known of a run before it starts, and how a result comes of it and of what was recorded: at the end, and each
 //! second for those who read while it goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::load::{Arrivals, Load, Window};
+use crate::load::{Arrivals, Load, Shard, Window};
 use crate::process;
 use crate::record::Tally;
 use crate::report::{CheckResult, RunResult, per_second};
@@ -85,6 +85,24 @@ impl Basis {
         matches!(self.load.arrivals, Arrivals::Open(_))
     }
 
+    /// Whether this process is a shard that no measured session, or user, falls to.
+    fn has_no_share(&self, tally: &Tally) -> bool {
+        let Load { shard, window, .. } = self.load;
+        if shard == Shard::WHOLE || tally.sessions.scheduled > 0 {
+            return false;
+        }
+        match &self.load.arrivals {
+            Arrivals::Open(schedule) => {
+                let mut own = schedule.lane(u64::from(shard.index), u64::from(shard.count));
+                !own.any(|arrival| window.contains(arrival.at))
+            }
+            Arrivals::Closed { users } => {
+                let users = u64::from(*users);
+                shard.of(self.load.sessions.map_or(users, |sessions| sessions.min(users))) == 0
+            }
+        }
+    }
+
     /// The figures that conditions speak of.
     pub(crate) fn figures<'a>(&'a self, tally: &'a Tally, measured: u64) -> Figures<'a> {
         Figures {
@@ -107,6 +125,7 @@ impl Basis {
             on_time: tally.sessions.on_time,
             not_sent: tally.sessions.not_sent,
             finished: tally.finished(),
+            has_no_share: self.has_no_share(&tally),
             is_unanswered: is_unanswered(&tally),
             lag_p99: tally.lag.quantile(0.99),
             response_p99: tally.response().quantile(0.99),
@@ -183,6 +202,12 @@ pub(crate) fn step_labels(workload: &Workload) -> Vec<String> {
         labels[step.id()] = step.label();
     }
     labels
+}
+
+/// The names of all checks.
+pub(crate) fn check_names(workload: &Workload) -> Vec<String> {
+    let names: BTreeSet<String> = checks_of(workload).into_iter().map(|check| check.name).collect();
+    names.into_iter().collect()
 }
 
 /// The checks of all steps.

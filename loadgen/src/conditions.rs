@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use crate::cli::RunArgs;
+use crate::load::Arrivals;
+use crate::settings::Asked;
 use crate::units::{self, show_duration, show_rate};
 
 /// The flags that shape the load, by name, in one form for each value. Where a run is measured, for how long and by which
 /// thresholds makes no difference to the load; the scenario and the contract have members of their own.
-pub(crate) fn of(args: &RunArgs) -> BTreeMap<String, String> {
+pub(crate) fn of(args: &RunArgs, asked: &Asked) -> BTreeMap<String, String> {
     let duration = |text: &str| units::duration(text).map_or_else(|| text.to_owned(), show_duration);
     let rate = |text: &str| units::rate(text).map_or_else(|| text.to_owned(), show_rate);
     let given = |text: &Option<String>| text.clone().unwrap_or_else(|| "default".to_owned());
@@ -24,7 +26,7 @@ pub(crate) fn of(args: &RunArgs) -> BTreeMap<String, String> {
     let is_embedded = args.endpoint.is_none() && args.endpoint_raw.is_none();
     let pairs = [
         load,
-        ("arrivals", args.load.arrivals.clone().unwrap_or_else(|| "constant".to_owned())),
+        ("arrivals", trace(asked).or(args.load.arrivals.clone()).unwrap_or_else(|| "constant".to_owned())),
         (
             "think",
             units::factor(&args.load.think)
@@ -47,18 +49,39 @@ pub(crate) fn of(args: &RunArgs) -> BTreeMap<String, String> {
     pairs.into_iter().chain(shard).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The SHA-256 of the scenario files and of `--set`, in hexadecimal; empty if a file cannot be read any more.
-pub(crate) fn scenario_sha256(paths: &[PathBuf], sets: &[(String, String)]) -> String {
+/// What stands for the file of `--arrivals trace:FILE`: its times, since its name on another machine may be another.
+fn trace(asked: &Asked) -> Option<String> {
+    let Arrivals::Open(schedule) = &asked.load.arrivals else { return None };
     let mut hash = Sha256::new();
+    schedule.profile.times()?.iter().for_each(|at| hash.update(at.to_le_bytes()));
+    Some(format!("trace:{}", hexadecimal(hash)))
+}
+
+/// The SHA-256 of the scenario files, of the feeders and traces that they name, and of `--set`, in hexadecimal; empty if a
+/// file cannot be read any more.
+pub(crate) fn scenario_sha256<'d>(
+    paths: &[PathBuf],
+    data: impl Iterator<Item = &'d str>,
+    sets: &[(String, String)],
+) -> String {
+    let mut hash = Sha256::new();
+    // The length before the text: two files are not the same as both in one.
+    let mut add = |text: &[u8]| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    };
     for path in paths {
         let Ok(text) = fs::read(path) else { return String::new() };
-        // The length before the text: two files are not the same as both in one.
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(&text);
+        add(&text);
     }
+    data.for_each(|text| add(text.as_bytes()));
     for (name, value) in sets {
         hash.update(format!("{name}={value}\0"));
     }
+    hexadecimal(hash)
+}
+
+fn hexadecimal(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -72,7 +95,21 @@ mod tests {
     fn conditions(flags: &[&str]) -> BTreeMap<String, String> {
         let line = ["dealer-loadgen", "run", "x.yaml"].iter().chain(flags);
         let Command::Run(args) = Cli::try_parse_from(line).unwrap().command else { panic!() };
-        of(&args)
+        let (asked, _) = crate::settings::read_load(&args.load).unwrap();
+        of(&args, &asked)
+    }
+
+    #[test]
+    fn a_trace_is_its_times_and_not_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let arrivals = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            conditions(&["--arrivals", &format!("trace:{}", path.display())])
+        };
+        let one = arrivals("a", "0s\n1s\n");
+        assert_eq!(one, arrivals("b", "0s\n1000ms\n"));
+        assert_ne!(one, arrivals("a", "0s\n2s\n"));
     }
 
     #[test]
@@ -94,9 +131,13 @@ mod tests {
             path
         };
         let (a, b, ab) = (path("a", "x"), path("b", "y"), path("ab", "xy"));
-        let of = |paths: &[&PathBuf], sets: &[(String, String)]| {
-            scenario_sha256(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>(), sets)
+        let with = |paths: &[&PathBuf], data: &[&str], sets: &[(String, String)]| {
+            let paths: Vec<_> = paths.iter().map(|path| (*path).clone()).collect();
+            scenario_sha256(&paths, data.iter().copied(), sets)
         };
+        let of = |paths: &[&PathBuf], sets: &[(String, String)]| with(paths, &[], sets);
+        assert_ne!(with(&[&a], &["row"], &[]), with(&[&a], &["wor"], &[]));
+        assert_ne!(with(&[&a], &["row"], &[]), of(&[&a], &[]));
         assert_eq!(of(&[&a], &[]).len(), 64);
         assert_ne!(of(&[&a, &b], &[]), of(&[&ab], &[]));
         assert_ne!(of(&[&a], &[]), of(&[&a], &[("n".to_owned(), "1".to_owned())]));

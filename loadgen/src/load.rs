@@ -56,6 +56,9 @@ impl Window {
     }
 }
 
+/// The most parts of a run.
+pub(crate) const MAX_SHARDS: u32 = 10_000;
+
 /// The part of a run that one process does: every process with the same other values does another part, and all of them
 /// together the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +72,23 @@ pub struct Shard {
 impl Shard {
     /// All of it.
     pub const WHOLE: Shard = Shard { index: 0, count: 1 };
+
+    /// A shard as a user types it, `I/N` with I from 1 to N.
+    pub(crate) fn parse(text: &str) -> Option<Shard> {
+        let (index, count) = text.split_once('/')?;
+        let (index, count): (u32, u32) = (index.parse().ok()?, count.parse().ok()?);
+        (1..=count).contains(&index).then_some(())?;
+        (count <= MAX_SHARDS).then_some(Shard { index: index - 1, count })
+    }
+
+    /// What the words of a load say of it; nothing of the whole.
+    pub(crate) fn words(self) -> String {
+        if self == Shard::WHOLE {
+            String::new()
+        } else {
+            format!(", part {} of {}", self.index + 1, self.count)
+        }
+    }
 
     /// The sessions, or users, of worker `lane` of `lanes`: the first one, and the distance between two. Over all workers
     /// of all shards each number belongs to exactly one.

@@ -93,18 +93,79 @@ fn unlike(parts: &[Stored]) -> Vec<String> {
             differ(&format!("--{name}"), &value(one), &value(two));
         }
     }
-    let mut shards: BTreeMap<&String, &Path> = BTreeMap::new();
+    faults.extend(overlaps(parts));
+    faults
+}
+
+/// The parts that have requests in common, a sentence each.
+fn overlaps(parts: &[Stored]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut seen: BTreeMap<u32, (&str, &Path)> = BTreeMap::new();
+    let mut of: Option<(u32, &Path)> = None;
     for part in parts {
-        let Some(shard) = part.result.conditions.get(SHARD) else { continue };
-        if let Some(before) = shards.insert(shard, &part.path) {
-            faults.push(format!(
-                "{} and {} are both shard {shard}: the same requests would be counted twice",
-                before.display(),
-                part.path.display()
-            ));
+        let path = part.path.as_path();
+        // A result without a shard is the whole load.
+        let text = part.result.conditions.get(SHARD).map_or("1/1", String::as_str);
+        let Some((indices, count)) = shards_of(text) else { continue };
+        match of {
+            None => of = Some((count, path)),
+            Some((known, before)) if known != count => {
+                faults.push(format!(
+                    "{} is one of {known} shards and {} one of {count}: some requests would be counted twice",
+                    before.display(),
+                    path.display()
+                ));
+                continue;
+            }
+            Some(_) => {}
+        }
+        // Several whole runs of one seed are what several machines did, each on its own.
+        for index in indices.into_iter().filter(|_| count > 1) {
+            if let Some((twin, before)) = seen.insert(index, (text, path)) {
+                let both = if twin == text {
+                    format!("are both shard {text}")
+                } else {
+                    format!("are shards {twin} and {text}")
+                };
+                faults.push(format!(
+                    "{} and {} {both}: the same requests would be counted twice",
+                    before.display(),
+                    path.display()
+                ));
+                break;
+            }
         }
     }
     faults
+}
+
+/// The shards, from 1, that a result is of: `2/4`, or `1+2/4` of a merge that lacks some.
+fn shards_of(text: &str) -> Option<(Vec<u32>, u32)> {
+    let (indices, count) = text.split_once('/')?;
+    let indices = indices.split('+').map(|index| index.parse().ok()).collect::<Option<Vec<u32>>>()?;
+    Some((indices, count.parse().ok()?))
+}
+
+/// What of the load the parts are together: `None` if all of it, else as in [`shards_of`].
+fn shards_together(parts: &[Stored]) -> Option<String> {
+    let shards = parts.iter().filter_map(|part| shards_of(part.result.conditions.get(SHARD)?));
+    let (indices, counts): (Vec<_>, Vec<u32>) = shards.unzip();
+    let all: BTreeSet<u32> = indices.into_iter().flatten().collect();
+    let count = counts.first().copied().filter(|count| all.len() < *count as usize)?;
+    let words: Vec<String> = all.iter().map(u32::to_string).collect();
+    Some(format!("{}/{count}", words.join("+")))
+}
+
+/// The words of a load without the part that they say it is.
+fn without_shard(result: &RunResult) -> String {
+    let words = result.conditions.get(SHARD).map(|text| shards_words(text)).unwrap_or_default();
+    result.load.replacen(&words, "", 1)
+}
+
+/// What the words of a load say of shards; of one, as `Shard::words` has it.
+fn shards_words(text: &str) -> String {
+    let parts = if text.contains('+') { "parts" } else { "part" };
+    text.split_once('/').map(|(indices, count)| format!(", {parts} {indices} of {count}")).unwrap_or_default()
 }
 
 /// The result of all parts together; `None` of none.
@@ -112,7 +173,12 @@ fn union(parts: &[Stored]) -> Option<RunResult> {
     let (first, others) = parts.split_first()?;
     let mut sum = first.result.clone();
     sum.parts = parts.iter().map(|part| part.path.display().to_string()).collect();
+    sum.load = without_shard(&first.result);
     sum.conditions.remove(SHARD);
+    if let Some(shards) = shards_together(parts) {
+        sum.load.push_str(&shards_words(&shards));
+        sum.conditions.insert(SHARD.to_owned(), shards);
+    }
     for Stored { result, .. } in others {
         sum.tally.add(&result.tally);
         sum.started = sum.started.min(result.started);
@@ -155,6 +221,11 @@ fn verdict(parts: &[Stored]) -> Verdict {
         notes.push(format!(
             "the parts began up to {} apart: they did not load the dealer together all the time",
             show_nanos(u64::try_from(apart).unwrap_or(u64::MAX))
+        ));
+    }
+    if let Some(shards) = shards_together(parts) {
+        notes.push(format!(
+            "this is shard {shards} of the load, not all of it: the others are not merged here"
         ));
     }
     Verdict { valid: parts.iter().all(|part| part.result.verdict.valid), reasons, notes }
@@ -230,7 +301,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::record::HIGHEST;
+    use crate::load::Shard;
+    use crate::record::{HIGHEST, Tally};
     use crate::report::tests::folder_of;
 
     /// A folder of a run with these response times, a hundred in each second.
@@ -303,6 +375,7 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         let shard = |result: &mut RunResult, of: &str| {
             result.conditions.insert(SHARD.to_owned(), of.to_owned());
+            result.load.push_str(&Shard::parse(of).unwrap().words());
             let judged = |text: &str| {
                 let unit = Threshold::parse(text).unwrap().unit();
                 Judged { text: text.to_owned(), value: Some(1.0), pass: of == "1/2", unit }
@@ -314,10 +387,65 @@ mod tests {
         folder(&path("3"), |result| shard(result, "2/2"), &[3_000_001; 20]);
         let merged = merge(&path("out"), &[path("1"), path("2")]).unwrap();
         assert_eq!((merged.target_rate, merged.achieved_rate), (Some(200.0), 200.0));
+        assert_eq!(merged.load, "100/s constant for 10s");
+        assert!(!merged.conditions.contains_key(SHARD) && merged.verdict.notes.is_empty());
         assert_eq!(merged.parts.len(), 2);
         // Over the run it is judged anew, and holds for most requests; over windows it must hold in each part.
         assert_eq!(merged.thresholds.iter().map(|judged| judged.pass).collect::<Vec<_>>(), [true, false]);
         let text = merge(&path("out"), &[path("2"), path("3")]).unwrap_err().to_string();
         assert!(text.contains("both shard 2/2"), "{text}");
+        folder(&path("4"), |result| shard(result, "1/3"), &[1_000_001; 20]);
+        let text = merge(&path("out"), &[path("2"), path("4")]).unwrap_err().to_string();
+        assert!(text.contains("one of 2 shards") && text.contains("one of 3"), "{text}");
+        folder(&path("5"), |_| (), &[1_000_001; 20]);
+        let text = merge(&path("out"), &[path("5"), path("1")]).unwrap_err().to_string();
+        assert!(text.contains("counted twice"), "{text}");
+    }
+
+    #[test]
+    fn a_merge_of_some_shards_says_which() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for index in 1..=3 {
+            let of = format!("{index}/3");
+            let change = |result: &mut RunResult| {
+                result.load.push_str(&Shard::parse(&of).unwrap().words());
+                result.conditions.insert(SHARD.to_owned(), of.clone());
+            };
+            folder(&path(&index.to_string()), change, &[1_000_001; 10]);
+        }
+        let some = merge(&path("some"), &[path("1"), path("3")]).unwrap();
+        assert_eq!(some.load, "100/s constant for 10s, parts 1+3 of 3");
+        assert_eq!(some.verdict.notes.len(), 1, "{:?}", some.verdict);
+        let text = merge(&path("out"), &[path("some"), path("3")]).unwrap_err().to_string();
+        assert!(text.contains("counted twice"), "{text}");
+        let all = merge(&path("out"), &[path("some"), path("2")]).unwrap();
+        assert_eq!((all.load.as_str(), all.tally.finished()), ("100/s constant for 10s", 30));
+        assert!(!all.conditions.contains_key(SHARD));
+    }
+
+    #[test]
+    fn retries_and_the_times_of_whole_steps_are_merged_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["1", "2"].map(|name| dir.path().join(name));
+        for path in &paths {
+            let mut result = crate::report::tests::result();
+            let mut tally = Tally::new(1);
+            let step = &mut tally.steps[0];
+            (step.sent, step.ok, step.expected, step.retries) = (3, 3, 3, 2);
+            step.response.record(5_000_000);
+            step.total.get_or_insert_default().record(9_000_000);
+            let mut folder = Folder::create(path, result.labels.clone(), result.started, "test").unwrap();
+            folder.add(&tally, Duration::ZERO, Duration::from_secs(1), 0).unwrap();
+            result.tally = tally;
+            folder.finish(&result).unwrap();
+        }
+        let out = dir.path().join("out");
+        merge(&out, &paths).unwrap();
+        let merged = Stored::read(&out).unwrap();
+        let step = &merged.result.tally.steps[0];
+        assert_eq!(step.retries, 4);
+        let total = step.total.as_deref().unwrap();
+        assert_eq!((total.count(), total.max().unwrap() / 100_000), (2, 90));
     }
 }

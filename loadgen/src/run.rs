@@ -78,9 +78,8 @@ pub(crate) async fn run(settings: Settings) -> Result<Ending, RunError> {
     let Measured { result, signal, written } = ready.measure(&settings, &mut signals).await?;
     print(&settings, &result).map_err(RunError::failed)?;
     written.map_err(RunError::failed)?;
-    if signal.is_none() {
-        result.answered().map_err(RunError::failed)?;
-    }
+    // Before the signal: a dealer that was never reached is what ended nothing, and what matters (INTERFACES, exit codes).
+    result.answered().map_err(RunError::failed)?;
     Ok(match signal {
         Some(signal) => Ending::Interrupted(signal),
         None if !result.verdict.valid => Ending::NotValid,
@@ -119,16 +118,18 @@ impl Ready {
     pub(crate) async fn prepare(settings: &Settings, signals: &mut Signals) -> Result<Ready, RunError> {
         let workload = scenario::load(&settings.scenarios, &settings.sets).map_err(RunError::usage)?;
         let labels = basis::step_labels(&workload);
+        let checks = basis::check_names(&workload);
         let faults: Vec<String> = settings
             .thresholds
             .iter()
-            .filter_map(|threshold| threshold.fits(&labels).err())
+            .filter_map(|threshold| threshold.fits(&labels, &checks).err())
             .map(|fault| format!("--threshold {fault}"))
             .collect();
         if !faults.is_empty() {
             return Err(RunError::Usage(faults));
         }
-        let scenario_sha256 = conditions::scenario_sha256(&settings.scenarios, &settings.sets);
+        let scenario_sha256 =
+            conditions::scenario_sha256(&settings.scenarios, workload.data(), &settings.sets);
         let authorized = authorize(settings, signals).await?;
         let token = authorized.as_ref().and_then(|authorized| authorized.token.header());
         let (endpoint, embedded) = reach(settings, token, signals).await?;

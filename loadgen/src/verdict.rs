@@ -28,6 +28,8 @@ pub(crate) struct Evidence {
     pub(crate) no_ports: u64,
     /// Requests that failed because this process could open no more files.
     pub(crate) no_descriptors: u64,
+    /// Whether this is a part of a load, and no session or user of it falls to this part.
+    pub(crate) has_no_share: bool,
     /// Times beyond what the histograms hold.
     pub(crate) saturated: u64,
     /// Requests that had no reply when the run gave up.
@@ -58,7 +60,9 @@ const MAX_CPU: f64 = 0.95;
 pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     let mut reasons = Vec::new();
     let mut notes = Vec::new();
-    if evidence.finished == 0 {
+    if evidence.has_no_share {
+        notes.push("no session of the load falls to this shard: it has nothing to measure".to_owned());
+    } else if evidence.finished == 0 {
         reasons.push("no request finished in the measured time".to_owned());
     }
     if evidence.is_unanswered {
@@ -171,6 +175,13 @@ mod tests {
         reason(Evidence { saturated: 1, ..good() }, "hour");
         reason(Evidence { is_unanswered: true, ..good() }, "HTTP reply");
         reason(Evidence { finished: 0, ..good() }, "no request finished");
+    }
+
+    #[test]
+    fn a_shard_without_a_share_has_done_what_it_was_to_do() {
+        let nothing = Evidence { is_open: true, has_no_share: true, ..Evidence::default() };
+        let verdict = judge(&nothing);
+        assert!(verdict.valid && verdict.notes.len() == 1, "{verdict:?}");
     }
 
     #[test]

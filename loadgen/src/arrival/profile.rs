@@ -122,6 +122,14 @@ impl Profile {
         }
     }
 
+    /// When each session arrives, if the profile lists them.
+    pub(crate) fn times(&self) -> Option<&[u64]> {
+        match &self.0 {
+            Shape::Trace(times) => Some(times),
+            _ => None,
+        }
+    }
+
     /// When the last session arrives, if the profile lists them.
     pub fn last(&self) -> Option<u64> {
         match &self.0 {

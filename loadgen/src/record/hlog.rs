@@ -68,6 +68,7 @@ impl<W: Write> IntervalLog<W> {
         let steps = self.labels.iter().zip(&tally.steps).flat_map(|(label, step)| {
             let times = [("response", &step.response), ("queue", &step.queue), ("service", &step.service)];
             let times = times.into_iter().map(move |(kind, latency)| (format!("{label}.{kind}"), latency));
+            let times = times.chain(step.total.as_deref().map(|total| (format!("{label}.total"), total)));
             let others = step.other_responses.iter();
             times.chain(others.map(move |(outcome, latency)| (format!("{label}.outcome.{outcome}"), latency)))
         });

@@ -249,10 +249,10 @@ impl Tally {
 
     /// How many times were longer than the histograms hold.
     pub fn saturated(&self) -> u64 {
-        let steps = self
-            .steps
-            .iter()
-            .map(|step| step.response.saturated() + step.queue.saturated() + step.service.saturated());
+        let steps = self.steps.iter().map(|step| {
+            let total = step.total.as_deref().map_or(0, Latency::saturated);
+            step.response.saturated() + step.queue.saturated() + step.service.saturated() + total
+        });
         steps.sum::<u64>() + self.latencies().iter().map(|latency| latency.saturated()).sum::<u64>()
     }
 

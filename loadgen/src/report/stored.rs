@@ -116,6 +116,7 @@ pub(crate) fn latency_of<'t>(tally: &'t mut Tally, labels: &[String], tag: &str)
         "response" => Some(&mut step.response),
         "queue" => Some(&mut step.queue),
         "service" => Some(&mut step.service),
+        "total" => Some(step.total.get_or_insert_default()),
         other => other.strip_prefix("outcome.").map(|outcome| step.timed_as(outcome)),
     }
 }
@@ -132,6 +133,10 @@ fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<R
         step.sent = part.sent;
         for (label, &count) in &part.outcomes {
             if label == "ok" { step.ok = count } else { step.count_others(label, count) }
+        }
+        step.retries = part.retries.unwrap_or(0);
+        if let Some(total) = &part.total {
+            step.total.get_or_insert_default().count_saturated(total.saturated);
         }
         step.expected = step.finished().saturating_sub(part.errors);
         step.response.count_saturated(part.response.saturated);

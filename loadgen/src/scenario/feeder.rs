@@ -89,6 +89,11 @@ enum Form {
 }
 
 impl Rows {
+    /// The text of the file.
+    pub(crate) fn text(&self) -> &str {
+        &self.source.text
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()

@@ -29,6 +29,11 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
+    /// The text of the file.
+    pub(crate) fn text(&self) -> &str {
+        self.rows.text()
+    }
+
     /// When each session starts, in nanoseconds.
     pub(crate) fn times(&self) -> Arc<[u64]> {
         self.times.clone()

@@ -117,6 +117,15 @@ impl Workload {
         unique.chain(self.arrivals().map(|times| times.len() as u64)).min()
     }
 
+    /// The texts of the files that the scenarios name, feeders and traces, in a fixed order: with them, another run does
+    /// the same.
+    pub(crate) fn data(&self) -> impl Iterator<Item = &str> {
+        self.scenarios.iter().flat_map(|scenario| {
+            let feeders = scenario.feeders.iter().map(|fed| fed.feeder.rows.text());
+            feeders.chain(scenario.trace.iter().map(|(trace, _)| trace.text()))
+        })
+    }
+
     /// The steps whose `raw` may send a lead that no test mark can be put into.
     pub fn hidden_leads(&self) -> Vec<String> {
         let steps = self.flows.iter().flat_map(Flow::items).filter_map(|item| match item {

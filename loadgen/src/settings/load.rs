@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::Reader;
 use crate::arrival::{Profile, Schedule, Spacing, Stage};
 use crate::cli::LoadArgs;
-use crate::load::{Arrivals, Limits, Load, OnFull, Shard, Window};
+use crate::load::{Arrivals, Limits, Load, MAX_SHARDS, OnFull, Shard, Window};
 use crate::scenario::Workload;
 use crate::units::{self, nanos, show_duration, show_rate};
 
@@ -21,8 +21,6 @@ const DEFAULT_CONNECTIONS: usize = 10_000;
 const MAX_TRACE_BYTES: u64 = 64 << 20;
 /// The most sessions of a burst.
 const MAX_BURST: u32 = 1_000_000;
-/// The most parts of a run.
-const MAX_SHARDS: u32 = 10_000;
 /// A start lies no further ahead.
 const MAX_AHEAD: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -69,7 +67,7 @@ impl Asked {
                 end: window.to,
                 sessions: self.load.sessions,
             });
-            self.text.push_str(&shard_text(self.load.shard));
+            self.text.push_str(&self.load.shard.words());
         }
         let Some(limit) = workload.session_limit() else { return };
         let is_told =
@@ -195,9 +193,9 @@ pub(super) fn read(args: &LoadArgs, connections: Option<&str>, seed: u64, reader
     };
     let shard = args.shard.as_deref().map_or(Shard::WHOLE, |text| {
         let form = format!("I/N with I from 1 to N, such as 2/4; N is at most {MAX_SHARDS}");
-        reader.value("shard", text, &form, read_shard).unwrap_or(Shard::WHOLE)
+        reader.value("shard", text, &form, Shard::parse).unwrap_or(Shard::WHOLE)
     });
-    words.push_str(&shard_text(shard));
+    words.push_str(&shard.words());
     let start = args.start_at.as_deref().and_then(|text| {
         let form = "a time such as 2026-01-31T12:00:00Z, or how long from now, such as +5s, a week at most";
         reader.value("start-at", text, form, read_start)
@@ -224,24 +222,9 @@ fn speed_text(speed: f64) -> String {
     if speed == 1.0 { String::new() } else { format!(" at {speed}x") }
 }
 
-fn shard_text(shard: Shard) -> String {
-    if shard == Shard::WHOLE {
-        String::new()
-    } else {
-        format!(", part {} of {}", shard.index + 1, shard.count)
-    }
-}
-
 fn at_speed(times: &[u64], speed: f64) -> Arc<[u64]> {
     // Divided alike, so that the order stays.
     if speed == 1.0 { times.into() } else { times.iter().map(|at| (*at as f64 / speed) as u64).collect() }
-}
-
-fn read_shard(text: &str) -> Option<Shard> {
-    let (index, count) = text.split_once('/')?;
-    let (index, count): (u32, u32) = (index.parse().ok()?, count.parse().ok()?);
-    (1..=count).contains(&index).then_some(())?;
-    (count <= MAX_SHARDS).then_some(Shard { index: index - 1, count })
 }
 
 fn read_start(text: &str) -> Option<StartAt> {

@@ -139,8 +139,15 @@ pub(crate) struct Figures<'a> {
 }
 
 impl Threshold {
-    /// Whether it speaks of a step that there is.
-    pub(crate) fn fits(&self, labels: &[String]) -> Result<(), String> {
+    /// Whether it speaks of a step and of a check that there are: one of others could never fail.
+    pub(crate) fn fits(&self, labels: &[String], checks: &[String]) -> Result<(), String> {
+        if let Metric::Outcome(outcome) = &self.metric
+            && let Some(name) = outcome.strip_prefix("check.")
+            && !checks.iter().any(|check| check == name)
+        {
+            let known = if checks.is_empty() { "there are none".to_owned() } else { checks.join(", ") };
+            return Err(format!("{:?} speaks of a check {name:?}; the checks: {known}", self.text));
+        }
         let Some(step) = &self.step else { return Ok(()) };
         if labels.iter().any(|label| names(step, label)) {
             return Ok(());
@@ -286,7 +293,7 @@ mod tests {
     fn judge(text: &str) -> Judged {
         let labels = ["browse/search".to_owned(), "buy/lead".to_owned()];
         let threshold = Threshold::parse(text).unwrap();
-        threshold.fits(&labels).unwrap();
+        threshold.fits(&labels, &[]).unwrap();
         threshold.judge(&Figures { tally: &tally(), labels: &labels, rate: 499.0, requests: 1500.0 })
     }
 
@@ -338,6 +345,7 @@ mod tests {
         for wrong in [
             "p99",
             "p99<250",
+            "p99.<1s",
             "p99=1ms",
             "<1ms",
             "errors<5ms",
@@ -356,8 +364,12 @@ mod tests {
             assert!(message.contains("p99<250ms"), "{message}");
         }
         let message =
-            Threshold::parse("serch.p95<80ms").unwrap().fits(&["browse/search".to_owned()]).unwrap_err();
+            Threshold::parse("serch.p95<80ms").unwrap().fits(&["browse/search".to_owned()], &[]).unwrap_err();
         assert!(message.contains("browse/search"), "{message}");
+        let of_check = Threshold::parse("check.totl<1%").unwrap();
+        let message = of_check.fits(&[], &["total".to_owned()]).unwrap_err();
+        assert!(message.contains("totl") && message.ends_with("the checks: total"), "{message}");
+        assert!(of_check.fits(&[], &["totl".to_owned()]).is_ok());
         assert_eq!(Threshold::parse("search.p99[2m]<1s").unwrap().window, Some(120));
     }
 }

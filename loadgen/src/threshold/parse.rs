@@ -47,7 +47,8 @@ fn parse_metric(text: &str) -> Option<(Option<String>, Metric)> {
     let mut parts: Vec<&str> = text.split('.').collect();
     let mut last = parts.pop()?.to_owned();
     // p99.9 has a point of its own.
-    if last.bytes().all(|byte| byte.is_ascii_digit())
+    if !last.is_empty()
+        && last.bytes().all(|byte| byte.is_ascii_digit())
         && let Some(before) = parts.last()
         && percentile(before).is_some()
     {
