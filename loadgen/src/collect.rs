@@ -105,7 +105,7 @@ impl Collector {
         let second = until / 1_000_000_000;
         self.progress.tick(second, &self.pending, in_flight, is_warmup);
         // A report comes a moment after its second: the last one of the warm-up may hold the first measured requests.
-        let has_nothing = is_warmup && self.pending.finished() == 0;
+        let has_nothing = is_warmup && self.pending.sent() + self.pending.finished() == 0;
         if let (Some(folder), None, false) = (&mut self.folder, &self.fault, has_nothing) {
             let start = Duration::from_nanos(self.written);
             let length = Duration::from_nanos(until - self.written);

@@ -15,6 +15,8 @@ use crate::verdict::Verdict;
 
 /// Parts whose starts are further apart than this, in nanoseconds, did not load the dealer together.
 const MAX_APART: i128 = 2_000_000_000;
+/// What the note begins with that says which part a merge is of.
+const PART_NOTE: &str = "this is shard ";
 /// The condition that may differ: which part of the load it was.
 const SHARD: &str = "shard";
 
@@ -47,6 +49,14 @@ pub(crate) fn merge(out: &Path, inputs: &[PathBuf]) -> Result<RunResult, MergeEr
     }
     if seen.contains(&real(out)) {
         faults.push(format!("{} is one of the results to merge: give another folder", out.display()));
+    }
+    // Whoever forgets OUT has named the first result there, which nobody could make again.
+    let is_merge = || Stored::read(out).is_ok_and(|stored| !stored.result.parts.is_empty());
+    if faults.is_empty() && out.join("summary.json").exists() && !is_merge() {
+        let out = out.display();
+        faults.push(format!(
+            "{out} holds a result of its own, which would be lost: give another folder to merge into"
+        ));
     }
     if !faults.is_empty() {
         return Err(MergeError::Unlike(faults));
@@ -187,9 +197,9 @@ fn union(parts: &[Stored]) -> Option<RunResult> {
         sum.target_rate = sum.target_rate.zip(result.target_rate).map(|(one, two)| one + two);
         sum.achieved_rate += result.achieved_rate;
         sum.measured_nanos = sum.measured_nanos.max(result.measured_nanos);
-        sum.workers += result.workers;
-        sum.cores += result.cores;
-        sum.cpu_nanos = sum.cpu_nanos.zip(result.cpu_nanos).map(|(one, two)| one + two);
+        sum.workers = sum.workers.saturating_add(result.workers);
+        sum.cores = sum.cores.saturating_add(result.cores);
+        sum.cpu_nanos = sum.cpu_nanos.zip(result.cpu_nanos).map(|(one, two)| one.saturating_add(two));
         sum.busiest_worker = match (sum.busiest_worker, result.busiest_worker) {
             (Some(one), Some(two)) => Some(one.max(two)),
             (one, two) => one.or(two),
@@ -209,7 +219,9 @@ fn union(parts: &[Stored]) -> Option<RunResult> {
 fn verdict(parts: &[Stored]) -> Verdict {
     let from = |pick: fn(&Verdict) -> &Vec<String>| -> Vec<String> {
         let all = parts.iter().flat_map(|part| {
-            pick(&part.result.verdict).iter().map(move |text| format!("{}: {text}", part.path.display()))
+            // Of shards the merge speaks itself.
+            let own = pick(&part.result.verdict).iter().filter(|text| !text.starts_with(PART_NOTE));
+            own.map(move |text| format!("{}: {text}", part.path.display()))
         });
         all.collect()
     };
@@ -224,9 +236,7 @@ fn verdict(parts: &[Stored]) -> Verdict {
         ));
     }
     if let Some(shards) = shards_together(parts) {
-        notes.push(format!(
-            "this is shard {shards} of the load, not all of it: the others are not merged here"
-        ));
+        notes.push(format!("{PART_NOTE}{shards} of the load, not all of it: the others are not merged here"));
     }
     Verdict { valid: parts.iter().all(|part| part.result.verdict.valid), reasons, notes }
 }
@@ -422,6 +432,43 @@ mod tests {
         let all = merge(&path("out"), &[path("some"), path("2")]).unwrap();
         assert_eq!((all.load.as_str(), all.tally.finished()), ("100/s constant for 10s", 30));
         assert!(!all.conditions.contains_key(SHARD));
+        assert!(all.verdict.notes.is_empty(), "{:?}", all.verdict);
+    }
+
+    #[test]
+    fn damaged_counts_are_refused_instead_of_added() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["1", "2"].map(|name| dir.path().join(name));
+        for path in &paths {
+            folder(path, |_| (), &[1_000_001; 10]);
+        }
+        let summary = paths[0].join("summary.json");
+        let text = std::fs::read_to_string(&summary).unwrap();
+        for count in ["\"scheduled\": 0", "\"sent\": 10", "\"ok\": 10", "\"opened\": 0"] {
+            let name = count.split(' ').next().unwrap();
+            assert!(text.contains(count), "{count}");
+            std::fs::write(&summary, text.replace(count, &format!("{name} {}", u64::MAX))).unwrap();
+            let said = merge(&dir.path().join("out"), &paths).unwrap_err().to_string();
+            assert!(said.contains("damaged") && said.contains("summary.json"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_not_replaced_by_a_merge_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["1", "2", "3"] {
+            folder(&path(name), |_| (), &[1_000_001; 10]);
+        }
+        // Whoever forgets the folder to write names the first result in its place.
+        let text = merge(&path("1"), &[path("2"), path("3")]).unwrap_err().to_string();
+        assert!(text.contains("a result of its own"), "{text}");
+        assert_eq!(Stored::read(&path("1")).unwrap().result.tally.finished(), 10);
+        std::fs::write(path("1").join("summary.json"), "{").unwrap();
+        assert!(merge(&path("1"), &[path("2"), path("3")]).is_err());
+        // A merge may be made again.
+        merge(&path("out"), &[path("2")]).unwrap();
+        merge(&path("out"), &[path("2"), path("3")]).unwrap();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::stored::MAX_COUNT;
 use crate::record::{Latency, Tally};
 
 /// The classes that outcomes other than `ok` fall into: what stands before the point.
@@ -103,24 +104,26 @@ pub(super) fn read(text: &str) -> Vec<Second> {
 }
 
 fn read_line(line: &str) -> Option<Second> {
+    // A larger count is damage, and sums of such would not hold.
+    let count = |text: &str| text.parse().ok().filter(|&count: &u64| count <= MAX_COUNT);
     let mut fields = line.split(',');
     let mut next = || fields.next();
     let mut second = Second {
-        until: next()?.parse().ok()?,
-        sent: next()?.parse().ok()?,
-        finished: next()?.parse().ok()?,
-        ok: next()?.parse().ok()?,
+        until: count(next()?)?,
+        sent: count(next()?)?,
+        finished: count(next()?)?,
+        ok: count(next()?)?,
         ..Second::default()
     };
     for class in &mut second.classes {
-        *class = next()?.parse().ok()?;
+        *class = count(next()?)?;
     }
     second.p50_ms = next()?.parse().ok();
     second.p99_ms = next()?.parse().ok();
-    second.in_flight = next()?.parse().ok()?;
+    second.in_flight = count(next()?)?;
     // The last two came later: a series of before has none.
-    second.errors = next().map_or(Some(0), |text| text.parse().ok())?;
-    second.sessions = next().map_or(Some(0), |text| text.parse().ok())?;
+    second.errors = next().map_or(Some(0), count)?;
+    second.sessions = next().map_or(Some(0), count)?;
     Some(second)
 }
 
@@ -154,5 +157,6 @@ mod tests {
         assert_eq!(head.split(',').count(), line.split(',').count());
         assert_eq!(read(&text), [second]);
         assert_eq!(read(&text[..text.len() - 3]), []);
+        assert_eq!(read(&text.replace(",7,3,2", ",7,3,18446744073709551615")), []);
     }
 }

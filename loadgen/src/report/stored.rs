@@ -22,6 +22,9 @@ const MAX_LOG: u64 = 1 << 30;
 /// Bytes of the other files.
 const MAX_FILE: u64 = 64 << 20;
 
+/// The highest count of anything that is believed: sums of many stay far below what a number holds.
+pub(super) const MAX_COUNT: u64 = 1 << 48;
+
 /// A result as its folder has it.
 #[derive(Debug)]
 pub(crate) struct Stored {
@@ -67,6 +70,9 @@ impl Stored {
                 "it is of schema {}, and this program reads {SCHEMA}",
                 summary.schema
             )));
+        }
+        if let Some(count) = summary.counts().find(|&count| count > MAX_COUNT) {
+            return Err(fault(format!("the count {count} in it is more than any run makes: it is damaged")));
         }
         let started = summary.run.started.parse().map_err(|error: jiff::Error| fault(error.to_string()))?;
         // The series is for pictures: without it they show less.
@@ -153,7 +159,8 @@ fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<R
     tally.warmup_requests = summary.requests.warmup;
     let run = summary.run;
     let nanos = |millis: f64| (millis * 1e6) as u64;
-    tally.busy_nanos = nanos(run.mean_in_flight * run.measured_ms);
+    // As a count it is bounded too: a century of ten thousand requests at a time.
+    tally.busy_nanos = MAX_COUNT.saturating_mul(1 << 8).min(nanos(run.mean_in_flight * run.measured_ms));
     let connections = &summary.connections;
     Ok(RunResult {
         scenario: summary.scenario,

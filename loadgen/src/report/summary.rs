@@ -176,6 +176,36 @@ pub(super) struct LatencyView {
     pub(super) saturated: u64,
 }
 
+impl Summary {
+    /// All counts that are added up when results are merged.
+    pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
+        let Summary { sessions, requests, connections, .. } = self;
+        let whole = [
+            sessions.scheduled,
+            sessions.on_time,
+            sessions.started,
+            sessions.finished,
+            sessions.failed,
+            sessions.not_sent,
+            requests.checks_failed,
+            requests.warmup,
+            connections.opened,
+            connections.failed,
+            connections.closed_idle,
+            connections.closed_by_server,
+            connections.retired,
+            connections.peak,
+        ];
+        let steps = self.steps.values().flat_map(|step| {
+            let saturated = [&step.response, &step.queue, &step.service].map(|view| view.saturated);
+            let total = step.total.iter().map(|view| view.saturated);
+            let own = [step.sent, step.errors, step.retries.unwrap_or(0)];
+            own.into_iter().chain(step.outcomes.values().copied()).chain(saturated).chain(total)
+        });
+        whole.into_iter().chain(steps).chain(self.checks.iter().map(|check| check.failed))
+    }
+}
+
 impl From<&Latency> for LatencyView {
     fn from(latency: &Latency) -> LatencyView {
         let quantile = |q| latency.quantile(q).map(millis);
