@@ -94,7 +94,7 @@ pub struct Dealer {
     attempts: Occurrences,
     counters: Counters,
     leads_in_all: Arc<AtomicU64>,
-    fault_buckets: Mutex<HashMap<Bucket, Buckets>>,
+    fault_buckets: Mutex<HashMap<(u64, Bucket), Buckets>>,
 }
 
 impl Dealer {
@@ -176,18 +176,28 @@ impl Dealer {
         self.leads_in_all.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes a token from the bucket that a fault describes.
+    /// Takes a token from the bucket that a fault describes, of the rule `owner` (0: of the requests that ask themselves).
     ///
     /// # Errors
     /// The nanoseconds after which a token will be there.
-    pub(crate) fn take_fault_token(&self, bucket: Bucket, key: u64, now_ns: u64) -> Result<(), u64> {
+    pub(crate) fn take_fault_token(
+        &self,
+        owner: u64,
+        bucket: Bucket,
+        key: u64,
+        now_ns: u64,
+    ) -> Result<(), u64> {
         let mut all = self.fault_buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each rule of a plan describes one; a thousand requests may each describe another.
-        if all.len() >= MAX_FAULT_BUCKETS && !all.contains_key(&bucket) {
-            all.clear();
+        let name = (owner, bucket);
+        // Each rule of a plan describes one; a thousand requests may each describe another, and go first.
+        if all.len() >= MAX_FAULT_BUCKETS
+            && !all.contains_key(&name)
+            && let Some(oldest) = all.keys().min_by_key(|(owner, _)| *owner).copied()
+        {
+            all.remove(&oldest);
         }
         let limit = RateLimit::new(bucket.interval_ns, bucket.burst, LimitKey::Client);
-        all.entry(bucket).or_insert_with(|| Buckets::new(limit, self.spec.share)).take(key, now_ns)
+        all.entry(name).or_insert_with(|| Buckets::new(limit, self.spec.share)).take(key, now_ns)
     }
 
     /// Its conversations.
