@@ -235,7 +235,7 @@ impl Run<'_> {
                 context_id.map_or_else(|| client(self.request), |id| stable_hash(1, id.as_bytes()))
             }
         };
-        buckets.take(key, self.now.traffic_ns).map_err(|wait_ns| {
+        buckets.take(limit, key, self.now.traffic_ns).map_err(|wait_ns| {
             // Rounded up: a caller that waits as long as it is told must not be refused again.
             let wait_ms = wait_ns.div_ceil(1_000_000);
             AapError::new(AapCode::RateLimited, format!("too many calls; retry after {wait_ms} ms"))

@@ -322,3 +322,26 @@ fn a_rule_has_a_bucket_of_its_own_and_a_full_one_when_it_takes_force() {
     }
     assert_eq!(code(&search()), "RATE_LIMITED");
 }
+
+#[test]
+fn buckets_of_faults_are_bounded_and_what_is_dropped_is_counted() {
+    let sim = Sim::start(&[]);
+    let plan = "rules: [{ id: a, effect: 'token_bucket(rate=1, per=1h, key=conversation)' }]\n";
+    assert_eq!(http("PUT", &sim.admin("/faults"), &[], plan).0, 200);
+    let dropped = || {
+        let metrics = http("GET", &sim.admin("/metrics"), &[], "").2;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("dealer_sim_buckets_dropped_total "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    let mut one = call("dealer-information", &json!({ "type": "dealer.information.request" }));
+    for batch in 0..101 {
+        assert!(batch < 100 || dropped() == 0);
+        let conversations = (0..100).map(|number| {
+            one["params"]["message"]["contextId"] = json!(format!("ctx_{batch}_{number}"));
+            one.clone()
+        });
+        let body = Value::from_iter(conversations).to_string();
+        assert_eq!(http("POST", &sim.url(), &[], &body).0, 200);
+    }
+    assert_eq!(dropped(), 10_000);
+}
