@@ -1,7 +1,10 @@
-//! What recording a call costs, alone: without bodies, and with bodies of usual sizes, in a journal that is full.
+//! What recording a call costs: alone, without bodies and with bodies of usual sizes, and as part of a whole dispatch; always
+//! in a journal that is full.
 
 use std::hint::black_box;
 
+use benches::{Bench, body, calls};
+use bytes::Bytes;
 use criterion::Criterion;
 use dealer_sim::journal::{
     Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Journal, Limits, Outcome,
@@ -24,7 +27,7 @@ fn exchange<'a>(request: &'a [u8], reply: &'a [u8], faults: &'a [FaultMark<'a>])
         method: "SendMessage",
         conversation: "ctx_01HZ9F4M7C0X3K5RN8B3WJTW2P",
         message_id: "0f6c9d0e-6f0b-4a55-9a53-6f5c3f0b9b11",
-        key: 0x0123_4567_89ab_cdef,
+        key: Some(0x0123_4567_89ab_cdef),
         attempt: 1,
         request: Body::whole(request),
         outcome: Outcome::Ok,
@@ -69,5 +72,23 @@ fn record(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion::criterion_group!(benches, record);
+fn dispatched(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("journal/dispatch");
+    for (skill, payload) in calls() {
+        let body = Bytes::from(body(skill, &payload));
+        for (name, with_journal) in [("without", false), ("with", true)] {
+            let bench = Bench::new(500).expect("stock");
+            let mut bench = if with_journal { bench.with_journal() } else { bench };
+            for _ in 0..20_000 {
+                bench.serve(&body);
+            }
+            group.bench_function(format!("{}/{name}", skill.id()), |run| {
+                run.iter(|| bench.serve(&body).len());
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion::criterion_group!(benches, record, dispatched);
 criterion::criterion_main!(benches);

@@ -1,7 +1,9 @@
 //! What the benches share: dealers of two sizes, and calls as their bodies come off the wire.
 
+use bytes::Bytes;
 use dealer_sim::dealer::clock::Now;
-use dealer_sim::dispatch::{Request, Scratch};
+use dealer_sim::dispatch::{Request, Scratch, caller};
+use dealer_sim::journal::{Delivery, DeliveryState, Journal, Limits, Pending, Shard};
 use dealer_sim::protocol::{Contract, Skill};
 use dealer_sim::{BuildError, Dealer};
 use hyper::HeaderMap;
@@ -9,6 +11,7 @@ use hyper::header::HeaderValue;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::time::Instant;
 
 /// The sizes of stock that every bench is run at.
 pub const SIZES: [u32; 2] = [500, 100_000];
@@ -20,6 +23,8 @@ pub struct Bench {
     scratch: Scratch,
     out: Vec<u8>,
     nonce: u64,
+    record: Option<(Shard, Pending)>,
+    opened: Instant,
 }
 
 impl Bench {
@@ -38,7 +43,44 @@ impl Bench {
             scratch: Scratch::default(),
             out: Vec::with_capacity(1 << 16),
             nonce: 0,
+            record: None,
+            opened: now(),
         })
+    }
+
+    /// The same calls, each recorded as the server records them, in a journal of the usual size.
+    #[must_use]
+    pub fn with_journal(mut self) -> Bench {
+        self.record = Some((Journal::new(Limits::default(), 2).shard(0), Pending::new(1)));
+        self.scratch = Scratch::noting();
+        self
+    }
+
+    /// One call as the server makes it, which keeps body and reply by reference until the delivery has ended.
+    pub fn serve(&mut self, body: &Bytes) -> Bytes {
+        self.nonce += 1;
+        let peer = std::net::Ipv4Addr::LOCALHOST.into();
+        let faults = Some(&self.dealer.world().first().faults);
+        let request = Request { peer, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
+        let mut out = Vec::with_capacity(8 << 10);
+        let at = Now { business: MID_2026, traffic_ns: 0 };
+        self.dealer.dispatch(&mut self.scratch, &request, at, &mut out);
+        let reply = Bytes::from(out);
+        if let Some((shard, pending)) = &mut self.record {
+            self.scratch.take_notes(&mut pending.notes);
+            let client = caller(peer, &self.head);
+            pending.set_facts((at.business, at.traffic_ns), client, self.dealer.world().first().id());
+            pending.ordinal += 1;
+            pending.keep_request(body, shard);
+            pending.http_status = 200;
+            pending.reply = reply.clone();
+            shard.begin_writing();
+            let took_ns = self.opened.elapsed().as_nanos() as u64;
+            let bytes = reply.len() as u64;
+            pending.record(shard, Delivery { bytes, state: DeliveryState::Complete, took_ns });
+            shard.end_writing();
+        }
+        reply
     }
 
     /// The same calls from a caller whose header fields conflict with the contract.
@@ -64,6 +106,11 @@ impl Bench {
     pub fn vin(&self) -> String {
         self.dealer.world().first().scene().dealer.inventory().fixtures().available_vin.unwrap_or_default()
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the end of a delivery is timed, and so is its bench")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// 2026-06-01T12:00:00Z, frozen: a bench measures the same work on every day.
@@ -111,6 +158,17 @@ pub fn lead(n: u64) -> Value {
         "source_agent": { "name": "bench" },
         "idempotency_key": format!("key-{n}"),
     })
+}
+
+/// A call of each skill, as it is sent again and again.
+pub fn calls() -> [(Skill, Value); 5] {
+    [
+        (Skill::DealerInformation, json!({ "type": "dealer.information.request" })),
+        (Skill::InventoryFacets, json!({ "type": "inventory.facets.request" })),
+        (Skill::InventorySearch, search()),
+        (Skill::InventoryVehicle, json!({ "type": "inventory.vehicle.request", "stock": "unknown" })),
+        (Skill::LeadSubmit, lead(1)),
+    ]
 }
 
 /// A query of the fixed set in `queries.json`.

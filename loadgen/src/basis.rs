@@ -169,7 +169,7 @@ impl Basis {
 fn steps(workload: &Workload) -> impl Iterator<Item = &Step> {
     workload.flows().iter().flat_map(|flow| flow.items()).filter_map(|item| match item {
         Item::Step(step) => Some(step),
-        Item::Think(_) => None,
+        _ => None,
     })
 }
 

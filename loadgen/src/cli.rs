@@ -2,13 +2,17 @@
 //!
 //! Values are kept as text here and read in `settings`, so that all that is wrong is said at once.
 
+mod credentials;
+mod load;
+mod results;
+
 use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
-mod results;
-
+pub use credentials::CredentialArgs;
+pub use load::LoadArgs;
 pub use results::{CompareArgs, FindMaxArgs, MergeArgs, ReportArgs, SweepArgs};
 
 const EXAMPLES: &str = "\
@@ -50,7 +54,9 @@ pub enum Command {
     #[command(after_help = EXAMPLES)]
     Run(Box<RunArgs>),
     /// Check scenarios and explain what they would send, without sending anything
-    Check(CheckArgs),
+    Check(Box<CheckArgs>),
+    /// Make a scenario of a simulator's journal, with its timing
+    Import(ImportArgs),
     /// Find the highest rate of sessions that meets objectives; exit code 3 if none does
     FindMax(Box<FindMaxArgs>),
     /// Measure throughput over users, and fit how it scales
@@ -70,19 +76,25 @@ pub struct CheckArgs {
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
 
-    /// Set a variable of the scenarios
-    #[arg(long = "set", value_name = "NAME=VALUE", env = "DEALER_LOADGEN_SET", value_delimiter = '\n')]
-    pub sets: Vec<String>,
+    /// The load to explain.
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
 
-    /// The seed of everything random
-    #[arg(
-        long,
-        value_name = "N",
-        env = "DEALER_LOADGEN_SEED",
-        allow_hyphen_values = true,
-        default_value = "42"
-    )]
-    pub seed: String,
+/// The flags of `import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The journal: entries as JSON Lines, or a page of the simulator's `GET /journal`
+    #[arg(value_name = "JOURNAL")]
+    pub journal: PathBuf,
+
+    /// The scenario to write; its sessions go into a file of the same name that ends in .jsonl
+    #[arg(long, value_name = "FILE", env = "DEALER_LOADGEN_OUT", default_value = "replay.yaml")]
+    pub out: PathBuf,
+
+    /// Replace the files if they are there
+    #[arg(long, value_parser = BoolishValueParser::new())]
+    pub force: bool,
 }
 
 /// The flags of `run`.
@@ -112,133 +124,9 @@ pub struct RunArgs {
     #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
     pub allow_draft_contract: bool,
 
-    /// Sessions that start per second, on a schedule that waits for nobody [default: 50/s]
-    #[arg(
-        long,
-        value_name = "RATE",
-        env = "DEALER_LOADGEN_RATE",
-        allow_hyphen_values = true,
-        help_heading = "Load"
-    )]
-    pub rate: Option<String>,
-
-    /// Instead of a rate: this many users, who each run one session after another
-    #[arg(
-        long,
-        value_name = "N",
-        env = "DEALER_LOADGEN_USERS",
-        allow_hyphen_values = true,
-        help_heading = "Load"
-    )]
-    pub users: Option<String>,
-
-    /// Instead of a rate: rates over time, linear in between, such as 0s:0/s,30s:500/s,2m:500/s
-    #[arg(
-        long,
-        value_name = "STAGES",
-        env = "DEALER_LOADGEN_STAGES",
-        allow_hyphen_values = true,
-        help_heading = "Load"
-    )]
-    pub stages: Option<String>,
-
-    /// How sessions are spaced: constant or poisson [default: constant]
-    #[arg(long, value_name = "SPACING", env = "DEALER_LOADGEN_ARRIVALS", help_heading = "Load")]
-    pub arrivals: Option<String>,
-
-    /// How long to measure, after the warm-up [default: 15s, or until --sessions have run]
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "DEALER_LOADGEN_DURATION",
-        allow_hyphen_values = true,
-        help_heading = "Load"
-    )]
-    pub duration: Option<String>,
-
-    /// Stop after this many sessions
-    #[arg(
-        long,
-        value_name = "N",
-        env = "DEALER_LOADGEN_SESSIONS",
-        allow_hyphen_values = true,
-        help_heading = "Load"
-    )]
-    pub sessions: Option<String>,
-
-    /// The same load before the measurement, not counted
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "DEALER_LOADGEN_WARMUP",
-        allow_hyphen_values = true,
-        default_value = "0s",
-        help_heading = "Load"
-    )]
-    pub warmup: String,
-
-    /// No more sessions at a time than this
-    #[arg(
-        long,
-        value_name = "N",
-        env = "DEALER_LOADGEN_MAX_IN_FLIGHT",
-        allow_hyphen_values = true,
-        default_value = "10000",
-        help_heading = "Load"
-    )]
-    pub max_in_flight: String,
-
-    /// What a session does that finds no place: queue (its wait counts as response time) or drop (counted as not_sent)
-    #[arg(
-        long,
-        value_name = "WHAT",
-        env = "DEALER_LOADGEN_ON_FULL",
-        default_value = "queue",
-        help_heading = "Load"
-    )]
-    pub on_full: String,
-
-    /// Stretch the scenario's think times: 1x, 0.1x, 0x
-    #[arg(
-        long,
-        value_name = "FACTOR",
-        env = "DEALER_LOADGEN_THINK",
-        allow_hyphen_values = true,
-        default_value = "1x",
-        help_heading = "Load"
-    )]
-    pub think: String,
-
-    /// The seed of everything random
-    #[arg(
-        long,
-        value_name = "N",
-        env = "DEALER_LOADGEN_SEED",
-        allow_hyphen_values = true,
-        default_value = "42",
-        help_heading = "Load"
-    )]
-    pub seed: String,
-
-    /// Set a variable of the scenarios
-    #[arg(
-        long = "set",
-        value_name = "NAME=VALUE",
-        env = "DEALER_LOADGEN_SET",
-        value_delimiter = '\n',
-        help_heading = "Load"
-    )]
-    pub sets: Vec<String>,
-
-    /// Worker threads [default: one per core]
-    #[arg(
-        long,
-        value_name = "N",
-        env = "DEALER_LOADGEN_THREADS",
-        allow_hyphen_values = true,
-        help_heading = "Load"
-    )]
-    pub threads: Option<String>,
+    /// What is sent when.
+    #[command(flatten)]
+    pub load: LoadArgs,
 
     /// No more open connections than this [default: as many as needed, up to 10000]
     #[arg(
@@ -297,6 +185,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", env = "DEALER_LOADGEN_BEARER_ENV", help_heading = "Connections")]
     pub bearer_env: Option<String>,
 
+    /// Further credentials.
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
+
     /// A PEM file of certificate authorities to believe, instead of this machine's
     #[arg(long, value_name = "FILE", env = "DEALER_LOADGEN_CA", help_heading = "Connections")]
     pub ca: Option<PathBuf>,
@@ -327,6 +219,15 @@ pub struct RunArgs {
     )]
     pub thresholds: Vec<String>,
 
+    /// Hold replies against the schema of their skill: off, sample (one of twenty) or full; a breach is protocol.schema
+    #[arg(
+        long,
+        value_name = "WHICH",
+        env = "DEALER_LOADGEN_VALIDATE",
+        default_value = "off",
+        help_heading = "Measurement"
+    )]
+    pub validate: String,
     /// End the run when a threshold does not hold: over a window at once, over the run from its fifth second on
     #[arg(long, env = "DEALER_LOADGEN_ABORT_ON_FAIL", value_parser = BoolishValueParser::new(), help_heading = "Measurement")]
     pub abort_on_fail: bool,

@@ -6,7 +6,9 @@ use std::io::{self, Write};
 use clap::Parser;
 use serde::Serialize;
 
-use crate::cli::{CheckArgs, Cli, Command};
+use crate::cli::{CheckArgs, Cli, Command, ImportArgs};
+use crate::explain::explain_load;
+use crate::import;
 use crate::progress::tell;
 use crate::results::{self, ResultsError};
 use crate::run::{self, Ending, RunError};
@@ -32,6 +34,7 @@ pub fn main(line: impl Iterator<Item = OsString>) -> u8 {
     };
     match cli.command {
         Command::Check(args) => check(&args),
+        Command::Import(args) => import(&args),
         Command::Run(args) => match Settings::read(&args, |name| std::env::var(name).ok()) {
             Ok(settings) => run(settings),
             Err(faults) => usage(&faults),
@@ -130,27 +133,36 @@ fn exit_code(ended: Result<u8, RunError>) -> u8 {
 }
 
 fn check(args: &CheckArgs) -> u8 {
-    let mut faults = Vec::new();
-    let sets = settings::read_sets(&args.sets).unwrap_or_else(|wrong| {
-        faults.extend(wrong);
-        Vec::new()
-    });
-    let seed = settings::read_seed(&args.seed).unwrap_or_else(|wrong| {
-        faults.push(wrong);
-        0
-    });
-    if !faults.is_empty() {
-        return usage(&faults);
-    }
+    let (mut asked, sets) = match settings::read_load(&args.load) {
+        Ok(read) => read,
+        Err(faults) => return usage(&faults),
+    };
     let workload = match scenario::load(&args.scenarios, &sets) {
         Ok(workload) => workload,
         Err(error) => return usage(&[error.to_string()]),
     };
+    asked.fit(&workload);
     let mut text = String::new();
-    if workload.explain(seed, &mut text).is_err() {
+    let told = workload.explain(asked.load.seed, &mut text).and_then(|()| explain_load(&asked, &mut text));
+    if told.is_err() {
         complain("the scenario could not be explained");
         return FAILED;
     }
+    print(&text)
+}
+
+fn import(args: &ImportArgs) -> u8 {
+    match import::import(args) {
+        Ok(text) => print(&text),
+        Err(error) if error.is_usage() => usage(&[error.to_string()]),
+        Err(error) => {
+            complain(&error.to_string());
+            FAILED
+        }
+    }
+}
+
+fn print(text: &str) -> u8 {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             complain(&format!("standard output cannot be written: {error}"));

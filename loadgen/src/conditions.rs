@@ -15,7 +15,7 @@ pub(crate) fn of(args: &RunArgs) -> BTreeMap<String, String> {
     let duration = |text: &str| units::duration(text).map_or_else(|| text.to_owned(), show_duration);
     let rate = |text: &str| units::rate(text).map_or_else(|| text.to_owned(), show_rate);
     let given = |text: &Option<String>| text.clone().unwrap_or_else(|| "default".to_owned());
-    let load = match (&args.users, &args.stages, &args.rate) {
+    let load = match (&args.load.users, &args.load.stages, &args.load.rate) {
         (Some(users), _, _) => ("users", users.clone()),
         (None, Some(stages), _) => ("stages", stages.clone()),
         (None, None, Some(text)) => ("rate", rate(text)),
@@ -24,13 +24,17 @@ pub(crate) fn of(args: &RunArgs) -> BTreeMap<String, String> {
     let is_embedded = args.endpoint.is_none() && args.endpoint_raw.is_none();
     let pairs = [
         load,
-        ("arrivals", args.arrivals.clone().unwrap_or_else(|| "constant".to_owned())),
+        ("arrivals", args.load.arrivals.clone().unwrap_or_else(|| "constant".to_owned())),
         (
             "think",
-            units::factor(&args.think).map_or_else(|| args.think.clone(), |factor| format!("{factor}x")),
+            units::factor(&args.load.think)
+                .map_or_else(|| args.load.think.clone(), |factor| format!("{factor}x")),
         ),
-        ("max-in-flight", args.max_in_flight.clone()),
-        ("on-full", args.on_full.clone()),
+        ("max-in-flight", args.load.max_in_flight.clone()),
+        ("on-full", args.load.on_full.clone()),
+        ("sine", given(&args.load.sine)),
+        ("trace-speed", args.load.trace_speed.clone()),
+        ("validate", args.validate.clone()),
         ("connections", given(&args.connections)),
         ("reuse", args.reuse.clone()),
         ("timeout", duration(&args.timeout)),
@@ -38,7 +42,9 @@ pub(crate) fn of(args: &RunArgs) -> BTreeMap<String, String> {
         ("http", args.http.clone()),
         ("embedded", is_embedded.to_string()),
     ];
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    // Only of a part: a merge takes it away, and the result is that of the whole.
+    let shard = args.load.shard.clone().map(|shard| ("shard", shard));
+    pairs.into_iter().chain(shard).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The SHA-256 of the scenario files and of `--set`, in hexadecimal; empty if a file cannot be read any more.

@@ -1,5 +1,6 @@
 //! The simulator inside this process, for runs without an endpoint.
 
+use dealer_sim::journal::Limits;
 use dealer_sim::protocol::Contract;
 use dealer_sim::{BuildError, Dealer, RunningDealer};
 
@@ -31,7 +32,8 @@ impl Embedded {
         contract: Contract,
         options: &Options,
     ) -> Result<Embedded, EmbeddedError> {
-        let dealer = Dealer::builder().seed(seed).contract(contract).start().await?;
+        // Nobody asks it what it was asked.
+        let dealer = Dealer::builder().seed(seed).contract(contract).journal(Limits::OFF).start().await?;
         let found = endpoint::discover(&dealer.card_url(), options, Some(contract)).await?;
         Ok(Embedded { endpoint: Endpoint { is_embedded: true, ..found }, _dealer: dealer })
     }

@@ -286,6 +286,17 @@ pub(crate) enum Harm {
          as tests, say --allow-real-leads"
     )]
     RealLeads(String),
+    /// Leads that no test mark can be put into.
+    #[error(
+        "the `raw` of {steps} may send a lead that no test mark can be put into, and {address} has not proved itself a \
+         simulator; write what is to be sent into `request`"
+    )]
+    HiddenLeads {
+        /// The steps.
+        steps: String,
+        /// The endpoint.
+        address: String,
+    },
     /// Draft identifiers to a dealer that may be in production.
     #[error(
         "contract {contract} is a draft, whose identifiers must not reach a dealer in production, and {address} is \
@@ -299,12 +310,22 @@ pub(crate) enum Harm {
     },
 }
 
-/// Whether a run may go ahead, and, if so, whether its leads are marked as tests.
-pub(crate) fn guard(endpoint: &Endpoint, submits_leads: bool, consent: Consent) -> Result<bool, Vec<Harm>> {
+/// Whether a run may go ahead, and, if so, whether its leads are marked as tests. `hidden_leads` are the steps whose leads
+/// cannot be.
+pub(crate) fn guard(
+    endpoint: &Endpoint,
+    submits_leads: bool,
+    hidden_leads: &[String],
+    consent: Consent,
+) -> Result<bool, Vec<Harm>> {
     let is_safe = endpoint.is_embedded || endpoint.is_simulator;
     let mut harms = Vec::new();
     if submits_leads && !is_safe && !consent.real_leads {
         harms.push(Harm::RealLeads(endpoint.address.to_string()));
+    }
+    if !is_safe && !hidden_leads.is_empty() {
+        let (steps, address) = (hidden_leads.join(", "), endpoint.address.to_string());
+        harms.push(Harm::HiddenLeads { steps, address });
     }
     // AAP digest, section a: the draft's placeholder domain is what must not be sent.
     let is_draft = endpoint.contract.extension_uri.contains(".invalid/");
@@ -392,17 +413,20 @@ mod tests {
             |url: &str, contract, is_simulator| Endpoint { is_simulator, ..raw(url, contract).unwrap() };
         let none = Consent::default();
         let real = endpoint("https://dealer.example/a2a", Contract::V3_0, false);
-        assert_eq!(guard(&real, false, none), Ok(false));
-        assert!(guard(&real, true, none).is_err());
-        assert_eq!(guard(&real, true, Consent { real_leads: true, ..none }), Ok(true));
+        assert_eq!(guard(&real, false, &[], none), Ok(false));
+        assert!(guard(&real, true, &[], none).is_err());
+        assert_eq!(guard(&real, true, &[], Consent { real_leads: true, ..none }), Ok(true));
+        let hidden = ["f/s".to_owned()];
+        assert!(guard(&real, true, &hidden, Consent { real_leads: true, ..none }).is_err());
+        assert_eq!(guard(&endpoint("http://sim:1/", Contract::V3_0, true), true, &hidden, none), Ok(false));
         // Loopback proves nothing about who takes the leads.
-        assert!(guard(&endpoint("http://127.0.0.1:1/", Contract::V3_0, false), true, none).is_err());
-        assert_eq!(guard(&endpoint("http://sim:1/", Contract::V3_0, true), true, none), Ok(false));
+        assert!(guard(&endpoint("http://127.0.0.1:1/", Contract::V3_0, false), true, &[], none).is_err());
+        assert_eq!(guard(&endpoint("http://sim:1/", Contract::V3_0, true), true, &[], none), Ok(false));
 
         let draft = endpoint("https://dealer.example/a2a", Contract::V2_0, false);
-        assert_eq!(guard(&draft, true, none).unwrap_err().len(), 2);
-        assert_eq!(guard(&draft, false, Consent { draft_contract: true, ..none }), Ok(false));
-        assert_eq!(guard(&endpoint("http://[::1]:1/", Contract::V2_0, false), false, none), Ok(false));
-        assert_eq!(guard(&endpoint("http://sim:1/", Contract::V2_0, true), false, none), Ok(false));
+        assert_eq!(guard(&draft, true, &[], none).unwrap_err().len(), 2);
+        assert_eq!(guard(&draft, false, &[], Consent { draft_contract: true, ..none }), Ok(false));
+        assert_eq!(guard(&endpoint("http://[::1]:1/", Contract::V2_0, false), false, &[], none), Ok(false));
+        assert_eq!(guard(&endpoint("http://sim:1/", Contract::V2_0, true), false, &[], none), Ok(false));
     }
 }

@@ -1,5 +1,7 @@
 //! A request as bytes: the HTTP head and the JSON-RPC envelope, written around the payload that a step renders.
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 use dealer_sim::protocol::call::METHOD;
 use dealer_sim::protocol::{Skill, headers};
 use rand::{Rng, SeedableRng};
@@ -24,11 +26,44 @@ pub(crate) fn may_hold_secrets(headers: &[(String, String)]) -> bool {
     headers.iter().any(|(own, _)| !DEFAULTS.iter().any(|(name, _)| own.eq_ignore_ascii_case(name)))
 }
 
+/// A bearer token that is renewed while a run goes on; all who hold it see the latest.
+#[derive(Clone, Default)]
+pub(crate) struct Token(Arc<RwLock<Arc<[u8]>>>);
+
+impl Token {
+    /// Replaces the token.
+    pub(crate) fn set(&self, token: &str) {
+        let line = format!("Authorization: Bearer {token}\r\n").into_bytes();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = line.into();
+    }
+
+    /// The header line with the token; empty before there is one.
+    fn line(&self) -> Arc<[u8]> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The header, for requests of another make.
+    pub(crate) fn header(&self) -> Option<(String, String)> {
+        let line = self.line();
+        let (name, value) = std::str::from_utf8(&line).ok()?.trim_end().split_once(": ")?;
+        Some((name.to_owned(), value.to_owned()))
+    }
+}
+
+impl std::fmt::Debug for Token {
+    // A token in a log is everyone's.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
 /// What all requests of a run have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
-    /// The head up to the value of `Content-Length`, which is the last header.
+    /// The head without `Content-Length`, which is the last header.
     head: Vec<u8>,
+    /// The header of a token that changes while the run goes on.
+    token: Option<Token>,
     /// `params.tenant`, as a JSON string, if the card's interface has one.
     tenant: Option<String>,
 }
@@ -58,11 +93,18 @@ impl Template {
         if close {
             head.push_str("Connection: close\r\n");
         }
-        head.push_str("Content-Length: ");
         Template {
             head: head.into_bytes(),
+            token: None,
             tenant: tenant.map(|tenant| serde_json::Value::from(tenant).to_string()),
         }
+    }
+}
+
+impl Template {
+    /// The same with a token that is renewed.
+    pub(crate) fn with_token(self, token: Option<Token>) -> Template {
+        Template { token, ..self }
     }
 }
 
@@ -140,7 +182,11 @@ impl RequestBuffer {
         payload: impl FnOnce(&mut Vec<u8>),
     ) -> RequestIds {
         let ids = ids.draw();
-        let body_start = template.head.len() + MAX_LENGTH_DIGITS + END_OF_HEAD.len();
+        let token = template.token.as_ref().map(Token::line);
+        let token = token.as_deref().unwrap_or_default();
+        let head = [template.head.as_slice(), token, LENGTH];
+        let head_length: usize = head.iter().map(|part| part.len()).sum();
+        let body_start = head_length + MAX_LENGTH_DIGITS + END_OF_HEAD.len();
         let out = &mut self.bytes;
         out.clear();
         out.resize(body_start, 0);
@@ -179,8 +225,12 @@ impl RequestBuffer {
                 break;
             }
         }
-        self.start = at - template.head.len();
-        out[self.start..at].copy_from_slice(&template.head);
+        self.start = at - head_length;
+        let mut at = self.start;
+        for part in head {
+            out[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
         ids
     }
 
@@ -192,6 +242,7 @@ impl RequestBuffer {
 
 /// As many as a 64-bit length can have.
 const MAX_LENGTH_DIGITS: usize = 20;
+const LENGTH: &[u8] = b"Content-Length: ";
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 #[cfg(test)]
@@ -216,6 +267,25 @@ mod tests {
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
         (head.to_owned(), serde_json::from_str(body).unwrap())
+    }
+
+    #[test]
+    fn a_token_is_the_latest_one() {
+        let token = Token::default();
+        let template = template(None).with_token(Some(token.clone()));
+        let mut buffer = RequestBuffer::default();
+        for (given, wanted) in [("", ""), ("abc", "\r\nAuthorization: Bearer abc\r\nContent-Length: ")] {
+            if !given.is_empty() {
+                token.set(given);
+            }
+            let mut ids = Ids::of_session(&Ids::base(42), 0);
+            buffer
+                .write(&template, Skill::InventorySearch, None, &mut ids, |out| out.extend_from_slice(b"{}"));
+            let text = String::from_utf8(buffer.bytes().to_vec()).unwrap();
+            assert!(text.starts_with("POST /a2a HTTP/1.1\r\n") && text.contains(wanted), "{text}");
+        }
+        assert_eq!(token.header().unwrap().1, "Bearer abc");
+        assert!(!format!("{token:?}").contains("abc"));
     }
 
     #[test]

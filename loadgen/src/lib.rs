@@ -2,18 +2,25 @@
 //! server stalls.
 
 pub mod arrival;
+mod attempt;
+mod authorize;
+mod base64;
 mod basis;
 pub mod cli;
 mod collect;
 mod command;
 mod compare;
 mod conditions;
+mod deviation;
 mod embedded;
 mod endpoint;
 mod envelope;
+mod explain;
+mod import;
 pub mod load;
 mod merge;
 mod metrics;
+mod oauth;
 pub mod outcome;
 mod pacer;
 mod process;

@@ -56,6 +56,34 @@ impl Window {
     }
 }
 
+/// The part of a run that one process does: every process with the same other values does another part, and all of them
+/// together the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// From 0.
+    pub index: u32,
+    /// At least 1.
+    pub count: u32,
+}
+
+impl Shard {
+    /// All of it.
+    pub const WHOLE: Shard = Shard { index: 0, count: 1 };
+
+    /// The sessions, or users, of worker `lane` of `lanes`: the first one, and the distance between two. Over all workers
+    /// of all shards each number belongs to exactly one.
+    pub fn stride(self, lane: usize, lanes: usize) -> (u64, u64) {
+        let count = u64::from(self.count);
+        (u64::from(self.index) + count * lane as u64, count * lanes as u64)
+    }
+
+    /// How many of so many numbers belong to this shard.
+    pub fn of(self, total: u64) -> u64 {
+        let (index, count) = (u64::from(self.index), u64::from(self.count));
+        total / count + u64::from(index < total % count)
+    }
+}
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
@@ -71,21 +99,39 @@ pub struct Load {
     pub think: f64,
     /// The seed of everything random.
     pub seed: u64,
+    /// The part that this process does.
+    pub shard: Shard,
 }
 
 impl Load {
-    /// Sessions per second that the schedule asks for in the measured time; `None` for users, who ask for none.
+    /// Sessions per second that the schedule asks of this process in the measured time; `None` for users, who ask for none.
     pub fn target_rate(&self) -> Option<f64> {
         let Arrivals::Open(schedule) = &self.arrivals else { return None };
-        let to = self.window.to.unwrap_or(self.window.from + 1_000_000_000);
-        Some(schedule.profile.mean_rate(self.window.from, to))
+        let last = schedule.profile.last().map(|last| last + 1);
+        let to = self.window.to.or(last).unwrap_or(self.window.from + 1_000_000_000);
+        Some(schedule.profile.mean_rate(self.window.from, to) / f64::from(self.shard.count))
+    }
+
+    /// Sessions that all shards together will start, if that is known beforehand.
+    pub fn total_sessions(&self) -> Option<u64> {
+        match &self.arrivals {
+            Arrivals::Open(schedule) => {
+                let listed = schedule.profile.listed();
+                let known = [self.sessions, listed].into_iter().flatten().min();
+                let timed = schedule.end.map(|end| schedule.profile.arrived_by(end).ceil() as u64);
+                known.into_iter().chain(timed).min()
+            }
+            Arrivals::Closed { .. } => self.sessions,
+        }
     }
 
     /// As many connections as the run may well need, if a session takes no longer than a second.
     pub fn likely_connections(&self) -> usize {
         let sessions = match &self.arrivals {
-            Arrivals::Open(schedule) => schedule.profile.peak_rate().ceil() as usize,
-            Arrivals::Closed { users } => *users as usize,
+            Arrivals::Open(schedule) => {
+                (schedule.profile.peak_rate() / f64::from(self.shard.count)).ceil() as usize
+            }
+            Arrivals::Closed { users } => self.shard.of(u64::from(*users)) as usize,
         };
         sessions.min(self.limits.in_flight.max(1)).min(self.limits.connections)
     }
@@ -94,7 +140,7 @@ impl Load {
     pub fn parallelism(&self) -> usize {
         let sessions = match self.arrivals {
             Arrivals::Open(_) => self.limits.in_flight,
-            Arrivals::Closed { users } => users as usize,
+            Arrivals::Closed { users } => self.shard.of(u64::from(users)) as usize,
         };
         sessions.min(self.limits.connections).max(1)
     }
@@ -114,6 +160,26 @@ mod tests {
         for (total, lanes) in [(1, 1), (10, 3), (3, 4), (64, 2)] {
             let shares: Vec<_> = (0..lanes).map(|lane| share(total, lane, lanes)).collect();
             assert_eq!(shares.iter().sum::<usize>(), total, "{shares:?}");
+        }
+    }
+
+    #[test]
+    fn each_number_belongs_to_one_worker_of_one_shard() {
+        for (count, lanes) in [(1, 1), (4, 1), (3, 2)] {
+            let mut all: Vec<u64> = Vec::new();
+            for index in 0..count {
+                let shard = Shard { index, count };
+                let own: Vec<u64> = (0..lanes)
+                    .flat_map(|lane| {
+                        let (first, step) = shard.stride(lane, lanes);
+                        (first..50).step_by(step as usize)
+                    })
+                    .collect();
+                assert_eq!(own.len() as u64, shard.of(50));
+                all.extend(own);
+            }
+            all.sort_unstable();
+            assert_eq!(all, (0..50).collect::<Vec<_>>());
         }
     }
 

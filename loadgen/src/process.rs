@@ -50,3 +50,14 @@ pub(crate) fn raise_descriptor_limit(wanted: u64) -> Option<u64> {
         Err(_) => Some(soft),
     }
 }
+
+/// How long a port stays taken after the end that closed first (RFC 9293, section 3.6.1; what Linux makes of it).
+pub(crate) const TIME_WAIT: Duration = Duration::from_secs(60);
+
+/// Ports that connections of this machine are given; `None` where it cannot be told.
+pub(crate) fn local_ports() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut bounds = text.split_whitespace().map(str::parse::<u64>);
+    let (low, high) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
+    (low..=high).size_hint().1.map(|count| count as u64)
+}

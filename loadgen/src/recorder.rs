@@ -90,6 +90,16 @@ impl Recorder {
         }
     }
 
+    /// A step that may be tried again is over, after `retries` further attempts.
+    pub(crate) fn finish_step(&mut self, step: usize, intended: Nanos, ended: Nanos, retries: u32) {
+        if self.window.contains(intended)
+            && let Some(step) = self.tally.steps.get_mut(step)
+        {
+            step.retries += u64::from(retries);
+            step.total.get_or_insert_default().record(ended.saturating_sub(intended));
+        }
+    }
+
     /// The run gives up: what is still on its way is counted with its age.
     pub(crate) fn give_up(&mut self, now: Nanos) {
         for request in self.on_the_way.drain(..).flatten() {

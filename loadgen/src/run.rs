@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 
+use crate::authorize::{Authorized, authorize};
 use crate::basis::{self, Basis};
 use crate::collect::Collector;
 use crate::conditions;
@@ -24,11 +25,11 @@ use crate::record::Tally;
 use crate::report::{Folder, FolderError, RunResult, Summary, write_text};
 use crate::results::{self, ResultsError};
 use crate::scenario::{self, Workload};
-use crate::settings::{Settings, Target};
+use crate::settings::{Settings, StartAt, Target};
 use crate::signals::{Signal, Signals};
 use crate::threshold::Watch;
 use crate::transport::{Config, PrepareError, Reuse};
-use crate::units::nanos;
+use crate::units::{nanos, show_duration};
 use crate::worker::{self, Command, Links, Plan};
 
 /// How a run ended, for the exit code.
@@ -98,6 +99,8 @@ pub(crate) struct Ready {
     endpoint: Endpoint,
     config: Config,
     mark_test: bool,
+    /// The token, if one was asked for.
+    authorized: Option<Authorized>,
     /// The simulator, if there is one, lives as long as this.
     _embedded: Option<Embedded>,
 }
@@ -126,14 +129,26 @@ impl Ready {
             return Err(RunError::Usage(faults));
         }
         let scenario_sha256 = conditions::scenario_sha256(&settings.scenarios, &settings.sets);
-        let (endpoint, embedded) = reach(settings, signals).await?;
-        let mark_test = endpoint::guard(&endpoint, workload.submits_leads(), settings.consent)
+        let authorized = authorize(settings, signals).await?;
+        let token = authorized.as_ref().and_then(|authorized| authorized.token.header());
+        let (endpoint, embedded) = reach(settings, token, signals).await?;
+        let hidden_leads = workload.hidden_leads();
+        let mark_test = endpoint::guard(&endpoint, workload.submits_leads(), &hidden_leads, settings.consent)
             .map_err(|harms| RunError::Usage(harms.iter().map(ToString::to_string).collect()))?;
         let config = Config::prepare(&endpoint.address, &settings.options).await.map_err(prepare_error)?;
         let progress_notes = Progress::new(settings.is_quiet, None);
         announce(settings, &endpoint, &workload, mark_test, &progress_notes);
         let workload = Arc::new(workload);
-        Ok(Ready { workload, labels, scenario_sha256, endpoint, config, mark_test, _embedded: embedded })
+        Ok(Ready {
+            workload,
+            labels,
+            scenario_sha256,
+            endpoint,
+            config,
+            mark_test,
+            authorized,
+            _embedded: embedded,
+        })
     }
 
     /// Carries one run out, with the load, the thresholds and the folder of these settings.
@@ -143,7 +158,9 @@ impl Ready {
         signals: &mut Signals,
     ) -> Result<Measured, RunError> {
         let notes = Progress::new(settings.is_quiet, None);
-        let load = Load { limits: adjust_limits(settings, &notes), ..settings.load.clone() };
+        let mut asked = settings.asked.clone();
+        asked.fit(&self.workload);
+        let load = Load { limits: adjust_limits(settings, &asked.load, &notes), ..asked.load };
         let exporter = match settings.metrics {
             Some(address) => {
                 let exporter = Exporter::bind(address).await.map_err(|error| {
@@ -164,14 +181,17 @@ impl Ready {
                 self.endpoint.tenant.as_deref(),
                 &settings.options.headers,
                 settings.options.reuse == Reuse::None,
-            ),
+            )
+            .with_token(self.authorized.as_ref().map(|authorized| authorized.token.clone())),
             workload: Arc::clone(&self.workload),
             load,
             config: self.config.clone(),
             mark_test: self.mark_test,
+            validate: settings.validate,
+            contract: self.endpoint.contract,
             steps: self.labels.len(),
         });
-        let clock = Clock::starting_in(LEAD_TIME);
+        let clock = start(settings)?;
         let folder = match &settings.out {
             Some(path) => {
                 let comment = format!("dealer-loadgen {}, times in nanoseconds", env!("CARGO_PKG_VERSION"));
@@ -186,7 +206,7 @@ impl Ready {
             is_embedded: self.endpoint.is_embedded,
             contract: self.endpoint.contract.to_string(),
             load: plan.load.clone(),
-            load_text: settings.load_text.clone(),
+            load_text: asked.text,
             conditions: settings.conditions.clone(),
             scenario_sha256: self.scenario_sha256.clone(),
             started: clock.started(),
@@ -199,7 +219,14 @@ impl Ready {
         let aborts = settings.aborts && !watch.is_empty();
         let progress = Progress::new(settings.is_quiet, length);
         let mut collector = Collector::new(basis, watch, aborts, exporter, folder, progress);
-        let stop = drive(&plan, clock, lanes, settings, &mut collector, signals).await?;
+        let driven = drive(&plan, clock, lanes, settings, &mut collector, signals);
+        let stop = match &self.authorized {
+            None => driven.await?,
+            Some(authorized) => tokio::select! {
+                stop = driven => stop?,
+                never = authorized.keep_renewed() => match never {},
+            },
+        };
         let result = collector.result(stop.as_ref().map(|stop| stop.at), clock.now());
         let written = collector.finish(&result);
         Ok(Measured { result, signal: stop.and_then(|stop| stop.signal), written })
@@ -213,10 +240,21 @@ struct Stop {
     at: u64,
 }
 
+/// The clock of the run: it starts when all workers are ready, or when the user wants it to.
+fn start(settings: &Settings) -> Result<Clock, RunError> {
+    match settings.asked.start {
+        None => Ok(Clock::starting_in(LEAD_TIME)),
+        Some(StartAt::In(wait)) => Ok(Clock::starting_in(wait.max(LEAD_TIME))),
+        Some(StartAt::At(at)) => Clock::starting_at(at).ok_or_else(|| {
+            RunError::usage(format!("--start-at {at}: that time is over; give one a few seconds ahead"))
+        }),
+    }
+}
+
 /// Raises the limit of open files, and lowers that of connections to what it allows.
-fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limits {
-    let mut limits = settings.load.limits;
-    let wanted = limits.connections.min(match settings.load.arrivals {
+fn adjust_limits(settings: &Settings, load: &Load, progress: &Progress) -> crate::load::Limits {
+    let mut limits = load.limits;
+    let wanted = limits.connections.min(match load.arrivals {
         Arrivals::Open(_) => limits.in_flight,
         Arrivals::Closed { users } => users as usize,
     });
@@ -227,28 +265,59 @@ fn adjust_limits(settings: &Settings, progress: &Progress) -> crate::load::Limit
         let room = allowed.saturating_sub(OTHER_DESCRIPTORS) / ends;
         let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
         // Nobody has asked for the default's many connections: what will not be missed is not worth a warning.
-        if room < settings.load.likely_connections().max(settings.connections.unwrap_or(0)) {
+        if room < load.likely_connections().max(settings.connections.unwrap_or(0)) {
             progress.say(&format!(
                 "Only {room} connections fit into the limit of {allowed} open files (ulimit -n); what needs more waits."
             ));
         }
         limits.connections = limits.connections.min(room);
     }
+    if let Some(warning) = ports_warning(settings, load) {
+        progress.say(&warning);
+    }
     limits
 }
 
-/// Finds or starts the dealer. A signal ends the waiting for it.
-async fn reach(settings: &Settings, signals: &mut Signals) -> Result<(Endpoint, Option<Embedded>), RunError> {
+/// What to say if the run may use up this machine's ports: a port stays taken for a minute after its connection (TIME_WAIT),
+/// so that no more new connections a second can last than a sixtieth of the range.
+fn ports_warning(settings: &Settings, load: &Load) -> Option<String> {
+    // Connections a session opens at least; where they are kept, none of them are new.
+    let per_session = match settings.options.reuse {
+        Reuse::None | Reuse::Session => 1.0,
+        Reuse::Requests(_, most) => 1.0 / most as f64,
+        Reuse::Forever => return None,
+    };
+    let sessions = load.target_rate()?;
+    let ports = process::local_ports()?;
+    let lasting = ports as f64 / process::TIME_WAIT.as_secs_f64();
+    (sessions * per_session > lasting).then(|| {
+        format!(
+            "At least {:.0} new connections a second need more than the {ports} ports of this machine, which last for {lasting:.0} \
+             a second (net.ipv4.ip_local_port_range): expect transport.no_ports, or keep connections with --reuse forever.",
+            sessions * per_session
+        )
+    })
+}
+
+/// Finds or starts the dealer. A signal ends the waiting for it. `token` is the header of a token that the dealer may want to
+/// see.
+async fn reach(
+    settings: &Settings,
+    token: Option<(String, String)>,
+    signals: &mut Signals,
+) -> Result<(Endpoint, Option<Embedded>), RunError> {
     let reached = async {
         match &settings.target {
             Target::Embedded(contract) => {
-                let embedded = Embedded::start(settings.load.seed, *contract, &settings.options)
+                let embedded = Embedded::start(settings.asked.load.seed, *contract, &settings.options)
                     .await
                     .map_err(RunError::failed)?;
                 Ok((embedded.endpoint.clone(), Some(embedded)))
             }
             Target::Discover(url, contract) => {
-                let found = endpoint::discover(url, &settings.options, *contract).await;
+                let mut options = settings.options.clone();
+                options.headers.extend(token);
+                let found = endpoint::discover(url, &options, *contract).await;
                 found.map(|endpoint| (endpoint, None)).map_err(|error| match error {
                     EndpointError::Prepare { source, .. } if source.is_usage() => prepare_error(source),
                     error @ EndpointError::OtherOrigin { .. } => RunError::usage(error),
@@ -289,13 +358,20 @@ fn announce(
         (true, false) => "leads",
         (true, true) => "leads, marked as tests",
     };
+    let start = match settings.asked.start {
+        Some(StartAt::At(at)) => format!(", to start at {at}"),
+        Some(StartAt::In(wait)) => format!(", to start in {}", show_duration(wait)),
+        None => String::new(),
+    };
+    let mut asked = settings.asked.clone();
+    asked.fit(workload);
     progress.say(&format!(
-        "Running {} ({leads}) against {dealer} at {}, contract {}: {}; seed {}.",
+        "Running {} ({leads}) against {dealer} at {}, contract {}: {}; seed {}{start}.",
         workload.name(),
         endpoint.address,
         endpoint.contract,
-        settings.load_text,
-        settings.load.seed
+        asked.text,
+        asked.load.seed
     ));
 }
 

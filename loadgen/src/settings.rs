@@ -1,5 +1,8 @@
 //! The flags of `run`, read: from text to values, with everything that is wrong said at once.
 
+mod connections;
+mod load;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,15 +10,17 @@ use std::time::Duration;
 
 use dealer_sim::protocol::Contract;
 
-use crate::arrival::{Profile, Schedule, Spacing, Stage};
-use crate::cli::RunArgs;
+use crate::cli::{LoadArgs, RunArgs};
 use crate::conditions;
 use crate::endpoint::Consent;
-use crate::load::{Arrivals, Limits, Load, OnFull, Window};
 use crate::metrics;
+use crate::oauth::Grant;
+use crate::outcome::Validate;
 use crate::threshold::Threshold;
-use crate::transport::{MAX_REPLY, Options, Reuse};
-use crate::units::{self, nanos, show_duration, show_rate};
+use crate::transport::Options;
+use crate::units;
+
+pub(crate) use load::{Asked, StartAt};
 
 /// What a run is asked to do.
 #[derive(Debug, Clone)]
@@ -24,13 +29,14 @@ pub(crate) struct Settings {
     pub(crate) sets: Vec<(String, String)>,
     pub(crate) target: Target,
     pub(crate) consent: Consent,
-    pub(crate) load: Load,
-    /// The load in the words of its flags.
-    pub(crate) load_text: String,
+    pub(crate) asked: Asked,
     /// The limit of connections, if the user has given one.
     pub(crate) connections: Option<usize>,
     pub(crate) threads: Option<usize>,
     pub(crate) options: Options,
+    /// How to come by a token, if one is to be asked for.
+    pub(crate) grant: Option<Grant>,
+    pub(crate) validate: Validate,
     pub(crate) thresholds: Vec<Threshold>,
     /// Whether a threshold that does not hold ends the run.
     pub(crate) aborts: bool,
@@ -44,6 +50,9 @@ pub(crate) struct Settings {
     pub(crate) is_quiet: bool,
 }
 
+/// The pairs of `--set`, name and value.
+pub(crate) type Sets = Vec<(String, String)>;
+
 /// Whom requests go to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Target {
@@ -55,9 +64,6 @@ pub(crate) enum Target {
     Raw(String, Contract),
 }
 
-const DEFAULT_RATE: f64 = 50.0;
-const DEFAULT_DURATION: Duration = Duration::from_secs(15);
-const DEFAULT_CONNECTIONS: usize = 10_000;
 /// More than any machine can have, and little enough that sums of them do not overflow.
 const MAX_COUNT: u64 = 1_000_000_000;
 /// More worker threads than any machine has cores to run them on.
@@ -127,6 +133,24 @@ pub(crate) fn read_sets(sets: &[String]) -> Result<Vec<(String, String)>, Vec<St
     if faults.is_empty() { Ok(pairs) } else { Err(faults) }
 }
 
+/// The load of `check`: that of `run` with the same flags. The seed and what `--set` says come with it.
+///
+/// # Errors
+/// All that is wrong, a sentence each.
+pub(crate) fn read_load(args: &LoadArgs) -> Result<(Asked, Sets), Vec<String>> {
+    let mut reader = Reader::default();
+    let sets = read_sets(&args.sets).unwrap_or_else(|faults| {
+        reader.faults.extend(faults);
+        Vec::new()
+    });
+    let seed = read_seed(&args.seed).unwrap_or_else(|fault| {
+        reader.fault(fault);
+        0
+    });
+    let asked = load::read(args, None, seed, &mut reader);
+    if reader.faults.is_empty() { Ok((asked, sets)) } else { Err(reader.faults) }
+}
+
 impl Settings {
     /// Reads the flags; `variable` looks up the environment.
     ///
@@ -137,17 +161,32 @@ impl Settings {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Settings, Vec<String>> {
         let mut reader = Reader::default();
-        let sets = read_sets(&args.sets).unwrap_or_else(|faults| {
+        let sets = read_sets(&args.load.sets).unwrap_or_else(|faults| {
             reader.faults.extend(faults);
             Vec::new()
         });
-        let seed = read_seed(&args.seed).unwrap_or_else(|fault| {
+        let seed = read_seed(&args.load.seed).unwrap_or_else(|fault| {
             reader.fault(fault);
             0
         });
         let target = read_target(args, &mut reader);
-        let (load, load_text) = read_load(args, seed, &mut reader);
-        let options = read_options(args, variable, &mut reader);
+        let asked = load::read(&args.load, args.connections.as_deref(), seed, &mut reader);
+        let options = connections::read(args, &variable, &mut reader);
+        let grant = connections::read_grant(&args.credentials, &variable, &mut reader);
+        let has_authorization =
+            options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if grant.is_some() && has_authorization {
+            reader
+                .fault("--oauth-url and another Authorization header are two credentials: give one of them");
+        }
+        let validate = reader
+            .value("validate", &args.validate, "off, sample or full", |text| match text {
+                "off" => Some(Validate::Off),
+                "sample" => Some(Validate::Sample),
+                "full" => Some(Validate::Full),
+                _ => None,
+            })
+            .unwrap_or(Validate::Off);
         let mut thresholds = Vec::new();
         for text in &args.thresholds {
             match Threshold::parse(text) {
@@ -155,7 +194,7 @@ impl Settings {
                 Err(fault) => reader.fault(format!("--threshold {fault}")),
             }
         }
-        let threads = args.threads.as_deref().map(|text| reader.threads(text));
+        let threads = args.load.threads.as_deref().map(|text| reader.threads(text));
         let grace = reader.duration("grace", &args.grace);
         let form = "an address and port such as 127.0.0.1:9464, or a port";
         let metrics = args.metrics.as_deref();
@@ -182,11 +221,12 @@ impl Settings {
             sets,
             target,
             consent: Consent { real_leads: args.allow_real_leads, draft_contract: args.allow_draft_contract },
-            connections: args.connections.as_ref().map(|_| load.limits.connections),
-            load,
-            load_text,
+            connections: args.connections.as_ref().map(|_| asked.load.limits.connections),
+            asked,
             threads,
             options,
+            grant,
+            validate,
             thresholds,
             aborts: args.abort_on_fail,
             metrics,
@@ -227,199 +267,13 @@ fn read_target(args: &RunArgs, reader: &mut Reader) -> Target {
     }
 }
 
-fn read_load(args: &RunArgs, seed: u64, reader: &mut Reader) -> (Load, String) {
-    let given = [("rate", &args.rate), ("users", &args.users), ("stages", &args.stages)];
-    let given: Vec<String> =
-        given.iter().filter(|(_, value)| value.is_some()).map(|(flag, _)| format!("--{flag}")).collect();
-    if given.len() > 1 {
-        reader.fault(format!("{} are different kinds of load: give one of them", given.join(" and ")));
-    }
-    let warmup = reader.duration("warmup", &args.warmup);
-    let sessions = args.sessions.as_deref().map(|text| reader.count("sessions", text));
-    let duration = args.duration.as_deref().map(|text| reader.positive_duration("duration", text));
-    let spacing = args.arrivals.as_deref().map_or(Some(Spacing::Even), |text| {
-        reader.value("arrivals", text, "constant or poisson", |text| match text {
-            "constant" => Some(Spacing::Even),
-            "poisson" => Some(Spacing::Poisson),
-            _ => None,
-        })
-    });
-    if args.users.is_some() && args.arrivals.is_some() {
-        reader.fault("--arrivals is about sessions that arrive on a schedule; --users has none");
-    }
-    let duration = match (&args.stages, duration, sessions) {
-        (Some(_), Some(_), _) => {
-            reader.fault("--duration and --stages both say how long: leave --duration out");
-            None
-        }
-        (Some(_), None, _) => None,
-        (None, None, Some(_)) => None,
-        (None, duration, _) => Some(duration.unwrap_or(DEFAULT_DURATION)),
-    };
-    let mut to = duration.map(|duration| nanos(warmup) + nanos(duration));
-    let (arrivals, mut words) = match (&args.users, &args.stages) {
-        (Some(users), _) => {
-            let users = u32::try_from(reader.count("users", users)).unwrap_or(u32::MAX);
-            (Arrivals::Closed { users }, format!("{users} users"))
-        }
-        (None, stages) => {
-            let (profile, words) = match stages {
-                Some(text) => (read_stages(text, reader), format!("stages {text}")),
-                None => {
-                    let form = format!("more than nothing, as {}", units::RATE_FORM);
-                    let read = |text: &str| units::rate(text).filter(|&rate| rate > 0.0);
-                    let rate = args
-                        .rate
-                        .as_deref()
-                        .map_or(Some(DEFAULT_RATE), |text| reader.value("rate", text, &form, read));
-                    let rate = rate.unwrap_or(DEFAULT_RATE);
-                    (Profile::constant(rate), show_rate(rate))
-                }
-            };
-            to = to.or(profile.end());
-            if profile.end().is_some_and(|end| nanos(warmup) >= end) {
-                reader.fault("--warmup is not shorter than the --stages: nothing would be measured");
-            }
-            let spacing = spacing.unwrap_or(Spacing::Even);
-            let kind = match spacing {
-                Spacing::Even => "constant",
-                Spacing::Poisson => "poisson",
-            };
-            let schedule = Schedule { profile, spacing, seed, end: to, sessions };
-            (Arrivals::Open(schedule), format!("{words} {kind}"))
-        }
-    };
-    if let Some(duration) = duration {
-        words.push_str(&format!(" for {}", show_duration(duration)));
-    }
-    if let Some(sessions) = sessions {
-        words.push_str(&format!(", {sessions} sessions"));
-    }
-    if !warmup.is_zero() {
-        words.push_str(&format!(" after {} of warm-up", show_duration(warmup)));
-    }
-    let on_full = reader.value("on-full", &args.on_full, "queue or drop", |text| match text {
-        "queue" => Some(OnFull::Queue),
-        "drop" => Some(OnFull::Drop),
-        _ => None,
-    });
-    let think =
-        reader.value("think", &args.think, "a factor such as 1x, 0.1x or 0x", units::factor).unwrap_or(1.0);
-    if think != 1.0 {
-        words.push_str(&format!(", think times {think}x"));
-    }
-    let connections = args.connections.as_deref().map(|text| reader.count("connections", text) as usize);
-    if let Some(connections) = connections {
-        words.push_str(&format!(", {connections} connections"));
-    }
-    let limits = Limits {
-        in_flight: reader.count("max-in-flight", &args.max_in_flight) as usize,
-        on_full: on_full.unwrap_or(OnFull::Queue),
-        connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
-    };
-    (Load { arrivals, window: Window { from: nanos(warmup), to }, sessions, limits, think, seed }, words)
-}
-
-fn read_stages(text: &str, reader: &mut Reader) -> Profile {
-    let mut stages = Vec::new();
-    for part in text.split(',') {
-        let stage = part
-            .split_once(':')
-            .and_then(|(at, rate)| Some(Stage { at: nanos(units::duration(at)?), rate: units::rate(rate)? }));
-        match stage {
-            Some(stage) => stages.push(stage),
-            None => reader.fault(format!("--stages {part:?}: give TIME:RATE, such as 30s:500/s")),
-        }
-    }
-    if stages.len() < text.split(',').count() {
-        return Profile::constant(DEFAULT_RATE);
-    }
-    Profile::stages(stages).unwrap_or_else(|error| {
-        reader.fault(format!("--stages {text:?}: {error}"));
-        Profile::constant(DEFAULT_RATE)
-    })
-}
-
-fn read_options(args: &RunArgs, variable: impl Fn(&str) -> Option<String>, reader: &mut Reader) -> Options {
-    let mut headers = Vec::new();
-    for text in &args.headers {
-        match text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
-            Some((name, _)) if is_ours(name) => {
-                reader.fault(format!("--header {text:?}: {name} is set by this program"));
-            }
-            Some((name, value)) if is_token(name) && is_field_value(value) => {
-                headers.push((name.to_owned(), value.to_owned()));
-            }
-            _ => reader.fault(format!("--header {text:?}: give NAME: VALUE")),
-        }
-    }
-    if let Some(name) = &args.bearer_env {
-        match variable(name) {
-            Some(token) if !token.is_empty() && is_field_value(&token) => {
-                headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
-            }
-            Some(_) => reader.fault(format!("--bearer-env {name}: the variable holds no token")),
-            None => reader.fault(format!("--bearer-env {name}: there is no such environment variable")),
-        }
-    }
-    let reuse =
-        reader.value("reuse", &args.reuse, "forever, session, none or a range such as 10..30", read_reuse);
-    Options {
-        connect_timeout: reader.positive_duration("connect-timeout", &args.connect_timeout),
-        timeout: reader.positive_duration("timeout", &args.timeout),
-        max_reply: MAX_REPLY,
-        reuse: reuse.unwrap_or(Reuse::Forever),
-        ca: args.ca.clone(),
-        insecure: args.insecure,
-        headers,
-    }
-}
-
-fn read_reuse(text: &str) -> Option<Reuse> {
-    match text {
-        "forever" => Some(Reuse::Forever),
-        "session" => Some(Reuse::Session),
-        "none" => Some(Reuse::None),
-        range => {
-            let (low, high) = range.split_once("..")?;
-            let (low, high) = (low.parse().ok()?, high.trim_start_matches('=').parse().ok()?);
-            (1 <= low && low <= high).then_some(Reuse::Requests(low, high))
-        }
-    }
-}
-
-/// Headers that the transport and the protocol own; a second one would contradict them.
-fn is_ours(name: &str) -> bool {
-    [
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "content-type",
-        "a2a-version",
-        "a2a-extensions",
-    ]
-    .iter()
-    .any(|own| name.eq_ignore_ascii_case(own))
-}
-
-/// A header's name (RFC 9110, section 5.6.2).
-fn is_token(name: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-}
-
-/// A header's value, without what would begin another header.
-fn is_field_value(value: &str) -> bool {
-    value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
     use crate::cli::{Cli, Command};
+    use crate::load::{Arrivals, Shard, Window};
 
     fn read(flags: &[&str]) -> Result<Settings, Vec<String>> {
         let line = ["dealer-loadgen", "run", "x.yaml"].iter().chain(flags);
@@ -430,30 +284,30 @@ mod tests {
     #[test]
     fn the_defaults() {
         let settings = read(&[]).unwrap();
-        assert_eq!(settings.load.target_rate(), Some(50.0));
-        assert_eq!(settings.load.window, Window { from: 0, to: Some(15_000_000_000) });
-        assert_eq!(settings.load.seed, 42);
+        assert_eq!(settings.asked.load.target_rate(), Some(50.0));
+        assert_eq!(settings.asked.load.window, Window { from: 0, to: Some(15_000_000_000) });
+        assert_eq!(settings.asked.load.seed, 42);
         assert_eq!(settings.target, Target::Embedded(Contract::V3_0));
-        assert_eq!(settings.load_text, "50/s constant for 15s");
+        assert_eq!(settings.asked.text, "50/s constant for 15s");
     }
 
     #[test]
     fn the_warm_up_comes_before_the_measurement() {
         let settings = read(&["--warmup", "5s", "--duration", "2m"]).unwrap();
-        assert_eq!(settings.load.window, Window { from: 5_000_000_000, to: Some(125_000_000_000) });
+        assert_eq!(settings.asked.load.window, Window { from: 5_000_000_000, to: Some(125_000_000_000) });
     }
 
     #[test]
     fn sessions_alone_have_no_end_in_time() {
-        assert_eq!(read(&["--sessions", "10"]).unwrap().load.window.to, None);
-        assert!(read(&["--sessions", "10", "--duration", "1s"]).unwrap().load.window.to.is_some());
+        assert_eq!(read(&["--sessions", "10"]).unwrap().asked.load.window.to, None);
+        assert!(read(&["--sessions", "10", "--duration", "1s"]).unwrap().asked.load.window.to.is_some());
     }
 
     #[test]
     fn stages_say_how_long() {
         let settings = read(&["--stages", "0s:0/s,10s:100/s", "--warmup", "5s"]).unwrap();
-        assert_eq!(settings.load.window, Window { from: 5_000_000_000, to: Some(10_000_000_000) });
-        assert_eq!(settings.load.target_rate(), Some(75.0));
+        assert_eq!(settings.asked.load.window, Window { from: 5_000_000_000, to: Some(10_000_000_000) });
+        assert_eq!(settings.asked.load.target_rate(), Some(75.0));
     }
 
     #[test]
@@ -506,6 +360,22 @@ mod tests {
             "novalue",
             "--threads",
             "1025",
+            "--shard",
+            "5/4",
+            "--start-at",
+            "tomorrow",
+            "--trace-speed",
+            "0x",
+            "--validate",
+            "some",
+            "--header-env",
+            "nonsense",
+            "--header-env",
+            "X-Key: ABSENT",
+            "--cert",
+            "x.pem",
+            "--oauth-url",
+            "http://elsewhere.example/token",
         ])
         .unwrap_err();
         for flag in [
@@ -529,9 +399,70 @@ mod tests {
             "--seed",
             "--set",
             "--threads \"1025\"",
+            "--shard \"5/4\"",
+            "--start-at \"tomorrow\"",
+            "--trace-speed 0x",
+            "--validate \"some\"",
+            "--header-env \"nonsense\"",
+            "ABSENT",
+            "--cert and --key",
+            "--oauth-url \"http://elsewhere.example/token\"",
+            "--oauth-client is missing",
+            "--oauth-secret-env is missing",
         ] {
             assert_eq!(faults.iter().filter(|fault| fault.contains(flag)).count(), 1, "{flag}: {faults:#?}");
         }
+    }
+
+    #[test]
+    fn arrivals_are_independent_values() {
+        let text = |flags: &[&str]| read(flags).unwrap().asked.text;
+        assert_eq!(text(&["--arrivals", "burst:20", "--rate", "100/s"]), "100/s in bursts of 20 for 15s");
+        assert_eq!(
+            text(&["--sine", "60s:50%", "--arrivals", "poisson"]),
+            "50/s swinging 60s:50% poisson for 15s"
+        );
+        let ramp = read(&["--rate", "0/s..100/s", "--duration", "8s", "--warmup", "2s"]).unwrap().asked;
+        assert_eq!(ramp.text, "0/s to 100/s constant for 8s after 2s of warm-up");
+        // The measured part of a ramp of 10 s from its second on: 20/s to 100/s.
+        assert!((ramp.load.target_rate().unwrap() - 60.0).abs() < 1e-9);
+        assert_eq!(ramp.load.total_sessions(), Some(500));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("times.txt");
+        std::fs::write(&path, "# a trace\n0s\n\n250ms\n1.5s\n").unwrap();
+        let trace = format!("trace:{}", path.display());
+        let asked = read(&["--arrivals", &trace, "--trace-speed", "2x"]).unwrap().asked;
+        assert_eq!((asked.text.as_str(), asked.load.window.to), ("a trace of 3 sessions at 2x", None));
+        let Arrivals::Open(schedule) = &asked.load.arrivals else { panic!() };
+        let times: Vec<u64> = schedule.iter().map(|arrival| arrival.at / 1_000_000).collect();
+        assert_eq!(times, [0, 125, 750]);
+        std::fs::write(&path, "5s\n1s\nsoon\n").unwrap();
+        let faults = read(&["--arrivals", &trace]).unwrap_err();
+        assert!(
+            faults.len() == 2 && faults[0].contains("line 2") && faults[1].contains("line 3"),
+            "{faults:?}"
+        );
+        for flags in [
+            ["--arrivals", &trace, "--rate", "1/s"],
+            ["--sine", "60s:50%", "--users", "3"],
+            ["--sine", "60s:50%", "--stages", "0s:1/s,1s:1/s"],
+            ["--rate", "1/s..2/s", "--sessions", "5"],
+            ["--sine", "60s:150%", "--think", "1x"],
+        ] {
+            assert!(read(&flags).is_err(), "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_a_part_of_the_whole() {
+        let load = read(&["--shard", "2/4", "--rate", "100/s"]).unwrap().asked.load;
+        assert_eq!(load.shard, Shard { index: 1, count: 4 });
+        assert_eq!(load.target_rate(), Some(25.0));
+        for wrong in ["0/4", "5/4", "1/0", "x", "1/10001"] {
+            assert!(read(&["--shard", wrong]).is_err(), "{wrong}");
+        }
+        assert!(read(&["--start-at", "+5s"]).unwrap().asked.start.is_some());
+        assert!(read(&["--start-at", "2026-01-31T12:00:00+01:00"]).is_ok());
     }
 
     #[test]

@@ -9,21 +9,23 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use dealer_sim::protocol::Contract;
 use rand_chacha::ChaCha8Rng;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 
+use crate::attempt::Scratch;
 use crate::envelope::{Ids, Template};
 use crate::load::{Arrivals, Load, OnFull, share};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Schema, Validate};
 use crate::pacer::{Clock, Nanos, Pacer};
 use crate::process;
 use crate::record::Tally;
 use crate::recorder::Recorder;
 use crate::scenario::Workload;
-use crate::session::{self, Scratch, Start};
+use crate::session::{self, Start};
 use crate::transport::{Client, Config, ConnectTimes, ConnectionCounts};
 
 /// What all workers of a run carry out.
@@ -35,6 +37,10 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
     /// Whether leads are marked as tests.
     pub(crate) mark_test: bool,
+    /// Which replies are held against their schema.
+    pub(crate) validate: Validate,
+    /// The contract spoken.
+    pub(crate) contract: Contract,
     /// Steps over all flows.
     pub(crate) steps: usize,
 }
@@ -95,6 +101,8 @@ pub(crate) struct Worker {
     pub(crate) pacer: Pacer,
     pub(crate) client: Client,
     pub(crate) recorder: RefCell<Recorder>,
+    /// Holds replies against their schema.
+    pub(crate) schema: RefCell<Schema>,
     /// The generator that the sessions' ids are streams of.
     pub(crate) ids: ChaCha8Rng,
     lane: usize,
@@ -139,6 +147,7 @@ pub(crate) fn spawn(
                 client: Client::new(plan.config.clone(), clock, limit, plan.load.seed ^ lane as u64),
                 recorder: RefCell::new(Recorder::new(plan.steps, plan.load.window)),
                 ids: Ids::base(plan.load.seed),
+                schema: RefCell::new(Schema::of(plan.contract)),
                 lane,
                 lanes,
                 scratch: RefCell::default(),
@@ -193,14 +202,20 @@ impl Worker {
                 }));
             }
             Arrivals::Closed { users } => {
-                for user in (self.lane..users as usize).step_by(self.lanes) {
+                // A lane of a shard that is left without users waits for nobody.
+                self.enter();
+                let (first, step) = self.plan.load.shard.stride(self.lane, self.lanes);
+                let mut user = first;
+                while user < u64::from(users) {
                     self.enter();
                     let worker = Rc::clone(&self);
                     spawn_local(async move {
-                        worker.be_user(user as u64, u64::from(users)).await;
+                        worker.be_user(user, u64::from(users)).await;
                         worker.leave();
                     });
+                    user += step;
                 }
+                self.leave();
             }
         }
         let mut next_report = SECOND;
@@ -285,7 +300,8 @@ impl Worker {
         let Arrivals::Open(schedule) = &self.plan.load.arrivals else { return };
         let limits = self.plan.load.limits;
         let places = share(limits.in_flight, self.lane, self.lanes).max(1);
-        let mut arrivals = schedule.lane(self.lane as u64, self.lanes as u64);
+        let (lane, lanes) = self.plan.load.shard.stride(self.lane, self.lanes);
+        let mut arrivals = schedule.lane(lane, lanes);
         let in_flight = Rc::new(Cell::new(0));
         let mut burst = 0;
         for arrival in arrivals.by_ref() {

@@ -51,7 +51,7 @@ fn steps(workload: &Workload, flow: usize) -> Vec<&Step> {
     fn step(item: &Item) -> Option<&Step> {
         match item {
             Item::Step(step) => Some(step),
-            Item::Think(_) => None,
+            _ => None,
         }
     }
     workload.flows()[flow].items().iter().filter_map(step).collect()
@@ -230,6 +230,7 @@ fn what_one_item_draws_does_not_move_the_others() {
         match item {
             Item::Think(think) => assert_eq!(think.draw(&mut busy), think.draw(&mut busy)),
             Item::Step(step) => drop(rendered(step, &mut busy)),
+            _ => {}
         }
     }
     assert_eq!(rendered(lead, &mut plain), rendered(lead, &mut busy));
@@ -375,7 +376,7 @@ flows:
     fn think(item: &Item) -> Option<&Think> {
         match item {
             Item::Think(think) => Some(think),
-            Item::Step(_) => None,
+            _ => None,
         }
     }
     let thinks: Vec<&Think> = workload.flows()[0].items().iter().filter_map(think).collect();
@@ -507,20 +508,40 @@ flows:
 "#;
 
 #[test]
-fn the_example_of_the_contract_loads_but_for_what_comes_later() {
-    let without_retry: String =
-        CONTRACT.lines().filter(|line| !line.contains("retry:")).flat_map(|l| [l, "\n"]).collect();
-    let files =
-        Files::new(&[("a.yaml", CONTRACT), ("b.yaml", &without_retry), ("buyers.csv", "name\nAda\n")]);
-    let faults: Vec<String> = files
-        .load(&["a.yaml"], &[])
-        .unwrap_err()
-        .faults()
-        .iter()
-        .map(|fault| fault.what().to_owned())
-        .collect();
-    assert_eq!(faults, ["`retry` is not available yet"]);
-    let workload = files.load(&["b.yaml"], &[]).unwrap();
+fn the_example_of_the_contract_loads() {
+    let files = Files::new(&[("a.yaml", CONTRACT), ("buyers.csv", "name\nAda\n")]);
+    let workload = files.load(&["a.yaml"], &[]).unwrap();
     let labels: Vec<String> = steps(&workload, 1).iter().map(|step| step.label()).collect();
     assert_eq!(labels, ["buy/search", "buy/detail", "buy/lead"]);
+}
+
+#[test]
+fn a_request_that_is_a_value_is_sent_as_it_is_and_marked_as_a_lead() {
+    let text = r#"
+name: t
+variables: { r: { type: other, message: hi, source_agent: { name: me, x: 1 } }, empty: {}, none: 7 }
+flows:
+  f:
+    - { step: a, skill: lead.submit, request: "${r}" }
+    - { step: b, skill: lead.submit, request: "${empty}" }
+    - { step: c, skill: inventory.search, request: "${none}" }
+"#;
+    let workload = workload(text, &[]);
+    assert!(workload.submits_leads());
+    let mut session = workload.begin(1, 1);
+    let mut sent = |step: usize, mark: bool| -> Value {
+        let mut out = Vec::new();
+        steps(&workload, 0)[step].render(&mut session, now(), mark, &mut out);
+        serde_json::from_slice(&out).unwrap()
+    };
+    let agent = json!({"name": "me", "x": 1});
+    assert_eq!(
+        sent(0, false),
+        json!({"type": "lead.submit.request", "message": "hi", "source_agent": agent})
+    );
+    let marked = sent(0, true);
+    assert_eq!(marked["message"], "[TEST LEAD, please disregard] hi");
+    assert_eq!(marked["source_agent"], json!({"name": "me (test)", "x": 1}));
+    assert_eq!(sent(1, true)["source_agent"]["name"], "dealer-loadgen (test)");
+    assert_eq!(sent(2, false), json!({"type": "inventory.search.request"}));
 }

@@ -46,7 +46,8 @@ fn play(workload: &Workload, dealer: &Dealer, sessions: u64) -> BTreeMap<String,
     let mut payload = Vec::new();
     for ordinal in 0..sessions {
         let mut session = workload.begin(42, ordinal);
-        for item in workload.flows()[session.flow()].items() {
+        let flow = &workload.flows()[session.flow()];
+        while let Some(item) = session.next(flow) {
             let Item::Step(step) = item else { continue };
             if !step.is_due(&session) {
                 *counts.entry(format!("{} skipped", step.label())).or_default() += 1;
@@ -90,4 +91,13 @@ fn smoke_is_one_search_a_session() {
         play(&shipped("smoke.yaml"), &dealer, 10),
         BTreeMap::from([("search/search ok".to_owned(), 10)])
     );
+}
+
+#[test]
+fn a_patient_buyer_pages_on_and_leaves_a_lead() {
+    let dealer = Dealer::builder().seed(4).vehicles(100).clock(ClockMode::Frozen(now())).build().unwrap();
+    let counts = play(&shipped("patient.yaml"), &dealer, 20);
+    assert_eq!(counts["patient/next-page ok"], 60, "{counts:?}");
+    assert_eq!(counts["patient/first-page ok"], 20);
+    assert!(counts["patient/lead ok"] > 10, "{counts:?}");
 }

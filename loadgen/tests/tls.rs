@@ -7,9 +7,10 @@ mod support;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use support::{Server, Setup, loadgen, repository, scenario};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,16 +22,30 @@ fn file(name: &str) -> String {
 
 /// A door of TLS before a plain server; gives its port.
 fn tls_before(server: &Server) -> u16 {
+    door(server, false)
+}
+
+/// The same; with `asks`, only for clients with a certificate of `client-authority.pem`.
+fn door(server: &Server, asks: bool) -> u16 {
     let certificates =
         CertificateDer::pem_file_iter(file("server.pem")).unwrap().collect::<Result<_, _>>().unwrap();
     let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)
         .unwrap();
+    let builder = if asks {
+        let mut roots = RootCertStore::empty();
+        for root in CertificateDer::pem_file_iter(file("client-authority.pem")).unwrap() {
+            roots.add(root.unwrap()).unwrap();
+        }
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        builder.with_client_cert_verifier(verifier)
+    } else {
+        builder.with_no_client_auth()
+    };
+    let config = builder.with_single_cert(certificates, key).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let (ready, port) = mpsc::channel();
     let behind = server.address;
@@ -131,4 +146,59 @@ fn plain_http_behind_an_https_url_is_a_fault_of_tls() {
     let outcomes = summary["outcomes"].as_object().unwrap();
     let only = outcomes.keys().next().unwrap();
     assert!(only == "transport.tls" || only == "timeout.tls", "{summary:#}");
+}
+
+#[test]
+fn a_certificate_and_a_token_open_the_door() {
+    let server = Server::start(Setup { keeps: true, ..Setup::default() });
+    let port = door(&server, true);
+    let (path, url) = (scenario("smoke"), format!("https://localhost:{port}/a2a"));
+    let (ca, cert, key) = (file("authority.pem"), file("client.pem"), file("client.key"));
+    let line = [
+        "run",
+        &path,
+        "--endpoint-raw",
+        &url,
+        "--contract",
+        "3.0",
+        "--users",
+        "2",
+        "--sessions",
+        "40",
+        "--ca",
+        &ca,
+        "--bearer-env",
+        "THE_TOKEN",
+        "--header-env",
+        "X-Api-Key: THE_KEY",
+        "--format",
+        "json",
+        "--quiet",
+    ];
+    let secrets = [("THE_TOKEN", "t-1"), ("THE_KEY", "k-1")];
+    let shown = [&line[..], &["--cert", &cert, "--key", &key]].concat();
+    let output = support::command(&shown).envs(secrets).output().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["outcomes"], json!({"ok": 40}), "{summary:#}");
+    assert_eq!(summary["latency"]["tls"]["count"], summary["connections"]["opened"]);
+    let heard = server.heard();
+    assert!(
+        heard.len() == 40
+            && heard.iter().all(|heard| {
+                heard.head.contains("\r\nAuthorization: Bearer t-1\r\n")
+                    && heard.head.contains("\r\nX-Api-Key: k-1\r\n")
+            })
+    );
+    // Whoever shows no certificate is turned away, and told apart from other faults.
+    let output = support::command(&line).envs(secrets).output().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["outcomes"]["ok"], Value::Null, "{summary:#}");
+    assert_eq!(server.heard().len(), 40);
+    // Files that do not belong together are the user's fault.
+    for (cert, key) in [(&key, &cert), (&cert, &file("server.key"))] {
+        let wrong = [&line[..], &["--cert", cert, "--key", key]].concat();
+        let output = support::command(&wrong).envs(secrets).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && told.contains("--cert"), "{told}");
+    }
 }

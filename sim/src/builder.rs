@@ -13,6 +13,7 @@ use crate::dealer::lot::EditError;
 use crate::dispatch::{Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
+use crate::journal::{self, Journal};
 use crate::protocol::{Contract, HeaderMode, Skill, card};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
@@ -46,6 +47,7 @@ pub struct DealerBuilder {
     threads: usize,
     limits: Limits,
     faults: FaultSpec,
+    journal: journal::Limits,
 }
 
 impl Dealer {
@@ -60,6 +62,7 @@ impl Dealer {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             limits: Limits::default(),
             faults: FaultSpec::default(),
+            journal: journal::Limits::default(),
         }
     }
 
@@ -188,6 +191,13 @@ impl DealerBuilder {
         self
     }
 
+    /// What the journal of a server keeps; [`journal::Limits::OFF`] switches it off.
+    #[must_use]
+    pub fn journal(mut self, journal: journal::Limits) -> Self {
+        self.journal = journal;
+        self
+    }
+
     fn blueprint(self) -> Result<(Blueprint, jiff::Timestamp), BuildError> {
         let mut spec = self.spec;
         spec.headers = self.headers.unwrap_or(spec.contract.default_headers);
@@ -233,6 +243,7 @@ impl DealerBuilder {
             public_url: None,
             threads: self.threads,
             limits: self.limits.clone(),
+            journal: self.journal,
         };
         self.serve(options)
     }
@@ -301,6 +312,26 @@ impl RunningDealer {
     /// The admin endpoint's base URL.
     pub fn admin_url(&self) -> Option<String> {
         self.server.admin_url()
+    }
+
+    /// What was asked, answered and delivered. A client that has its whole answer finds its entry here.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use dealer_sim::Dealer;
+    /// use dealer_sim::journal::{Filter, Finding, Query};
+    /// let dealer = Dealer::builder().vehicles(40).start().await?;
+    /// // ... let the agent shop at dealer.url() ...
+    /// let no_lead = Query::parse(br#"{"match": {"skill": "lead.submit"}, "count": 0}"#)?;
+    /// let verdict = dealer.journal().verify(&no_lead);
+    /// assert_eq!(verdict.verdict, Finding::Pass, "{}", verdict.reason);
+    /// assert!(dealer.journal().query(&Filter::default()).entries.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn journal(&self) -> &Journal {
+        &self.server.world().journal
     }
 
     /// What is served.

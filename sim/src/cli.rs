@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::dealer::clock::ClockMode;
 use crate::dealer::limiter::RateLimit;
+use crate::document::units;
 use crate::protocol::{Contract, HeaderMode, Skill};
 use crate::world::MOST_DEALERS;
 
@@ -160,6 +161,12 @@ pub struct ServeArgs {
     /// Neither take faults from X-Sim-Fault nor tell of them in X-Sim-Fault-Applied.
     #[arg(long, env = "DEALER_SIM_NO_FAULT_HEADERS")]
     pub no_fault_headers: bool,
+    /// How many entries the journal keeps (0 to 10,000,000); 0 switches it off.
+    #[arg(long, env = "DEALER_SIM_JOURNAL", default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    pub journal: u64,
+    /// How many bytes of texts and bodies the journal keeps, such as 64MiB (up to 64GiB).
+    #[arg(long, env = "DEALER_SIM_JOURNAL_BYTES", default_value = "64MiB", value_name = "SIZE", value_parser = parse_size)]
+    pub journal_bytes: u64,
     /// Worker threads [default: one per core]
     #[arg(long, env = "DEALER_SIM_THREADS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -258,6 +265,13 @@ fn parse_admin(given: &str) -> Result<AdminAddress, String> {
         let example = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
         format!("use \"off\" or an address such as {example}")
     })
+}
+
+fn parse_size(given: &str) -> Result<u64, String> {
+    const MOST: u64 = 64 << 30;
+    units::bytes(given)
+        .filter(|bytes| *bytes <= MOST)
+        .ok_or_else(|| format!("use {}, at most {}", units::SIZE_FORM, units::show_bytes(MOST)))
 }
 
 fn parse_public_url(given: &str) -> Result<String, String> {

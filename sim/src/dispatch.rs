@@ -4,10 +4,18 @@
 //! -32004, -32003), `A2A-Extensions`, Message rules, media types, skill, rate limit, payload, and then what the skill
 //! itself checks: consent, idempotency, vehicle, appointment.
 
+mod caller;
+mod noting;
+
 use std::net::IpAddr;
+use std::ops::Range;
 
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, USER_AGENT};
+use hyper::header::HeaderName;
+
+pub use caller::caller;
+use caller::{client, client_name};
+use noting::{Heard, item_ranges, note_faults};
 
 use crate::dealer::Dealer;
 use crate::dealer::clock::{Now, to_rfc3339};
@@ -17,26 +25,22 @@ use crate::dealer::skills::{Call, Work};
 use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
 use crate::faults::effects::business::{rate_limited, too_many_requests};
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
+use crate::journal::{Notes, Outcome};
 use crate::protocol::call::{self, Envelope, Message};
 use crate::protocol::error::{
     self, AapCode, AapError, Detail, Failure, Occurrence, ProtocolError, write_aap_error,
     write_protocol_error,
 };
 use crate::protocol::json::{Doc, Kind, Value};
-use crate::protocol::validate::Faults;
 use crate::protocol::{Skill, headers};
-use crate::stable::{mix, stable_hash};
+use crate::stable::stable_hash;
 
 /// Calls that one batch may hold.
 pub const MAX_BATCH: usize = 100;
 /// Bytes of replies after which the rest of a batch is refused.
 const MAX_BATCH_REPLY: usize = 8 << 20;
 /// A caller may name the stable key of its request.
-const SIM_KEY: &str = "x-sim-key";
-/// A caller may name itself.
-const SIM_CLIENT: &str = "x-sim-client";
-/// Members of a payload that change when a request is sent again; they take no part in its stable key.
-const UNSTABLE: [&str; 4] = ["idempotency_key", "submitted_at", "granted_at", "expires_at"];
+const SIM_KEY: HeaderName = HeaderName::from_static("x-sim-key");
 
 /// One HTTP request to the dealer's endpoint.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +74,21 @@ pub struct Scratch {
     doc: Doc,
     work: Work,
     canonical: Vec<u8>,
+    notes: Option<Notes>,
+}
+
+impl Scratch {
+    /// Buffers with which every call is noted for the journal.
+    pub fn noting() -> Scratch {
+        Scratch { notes: Some(Notes::default()), ..Scratch::default() }
+    }
+
+    /// Takes what was noted of the request just answered, and leaves buffers for the next one.
+    pub fn take_notes(&mut self, into: &mut Notes) {
+        if let Some(notes) = &mut self.notes {
+            std::mem::swap(notes, into);
+        }
+    }
 }
 
 /// Answers one HTTP request; the JSON-RPC reply is appended to `out`. The HTTP status is always 200: the Python SDK drops
@@ -81,13 +100,26 @@ pub fn dispatch(
     now: Now,
     out: &mut Vec<u8>,
 ) -> Reply {
-    let Scratch { doc, work, canonical } = scratch;
-    let mut run =
-        Run { dealer, request, now, work, canonical, activated: false, carried: None, limited_for: None };
+    let Scratch { doc, work, canonical, notes } = scratch;
+    if let Some(notes) = notes {
+        notes.clear();
+    }
+    let mut run = Run {
+        dealer,
+        request,
+        now,
+        work,
+        canonical,
+        activated: false,
+        carried: None,
+        limited_for: None,
+        counted: None,
+        notes: notes.as_mut(),
+    };
     match doc.parse(request.body) {
-        Err(error) => run.refuse(out, "null", &ProtocolError::parse(&error)),
+        Err(error) => run.refuse_all(out, &ProtocolError::parse(&error)),
         Ok(root) if root.kind() == Kind::List => run.batch(root, out),
-        Ok(root) => run.single(root, 0, out),
+        Ok(root) => run.single(root, 0, 0..request.body.len(), out),
     }
     let Run { activated, carried, .. } = run;
     Reply { activated: activated.then_some(dealer.spec().contract.extension_uri), carried }
@@ -103,6 +135,10 @@ struct Run<'r> {
     carried: Option<Box<Carried>>,
     /// How long a caller over a fault's limit is to wait, when that is said by HTTP 429.
     limited_for: Option<u64>,
+    /// The stable key of the call under way and which occurrence it is, from 0, once that was worked out.
+    counted: Option<(u64, u64)>,
+    /// Where calls are noted, if they are.
+    notes: Option<&'r mut Notes>,
 }
 
 /// What a call was admitted as.
@@ -112,45 +148,93 @@ struct Admitted<'a> {
 }
 
 impl Run<'_> {
-    fn refuse(&self, out: &mut Vec<u8>, id: &str, error: &ProtocolError) {
+    fn refuse(&self, out: &mut Vec<u8>, id: &str, error: &ProtocolError) -> Outcome {
         self.dealer.counters().refused(error.code);
         write_protocol_error(out, id, error);
+        Outcome::Rpc(error.code.into())
+    }
+
+    /// Refuses a body as a whole.
+    fn refuse_all(&mut self, out: &mut Vec<u8>, error: &ProtocolError) {
+        let outcome = self.refuse(out, "null", error);
+        self.note(&Heard::default(), outcome, 0..self.request.body.len(), 0..out.len());
     }
 
     /// A batch (JSON-RPC 2.0, section 6): an array of the replies, in the order of the calls.
     fn batch(&mut self, root: Value<'_>, out: &mut Vec<u8>) {
         if root.is_empty() || root.len() > MAX_BATCH {
             let text = format!("a batch holds 1 to {MAX_BATCH} calls");
-            return self.refuse(out, "null", &ProtocolError::invalid_request(&text));
+            return self.refuse_all(out, &ProtocolError::invalid_request(&text));
         }
+        let texts = if self.notes.is_some() { item_ranges(self.request.body) } else { Vec::new() };
         for (index, member) in root.items().enumerate() {
             out.push(if index == 0 { b'[' } else { b',' });
+            let text = texts.get(index).cloned().unwrap_or_default();
             if out.len() < MAX_BATCH_REPLY {
-                self.single(member, index as u64, out);
+                self.single(member, index as u64, text, out);
             } else {
                 let id = call::read_envelope(member).map_or("null", |envelope| envelope.id);
-                let text = "the replies to this batch are too long; send the rest of it again";
-                self.refuse(out, id, &ProtocolError::invalid_request(text));
+                let why = "the replies to this batch are too long; send the rest of it again";
+                let from = out.len();
+                let outcome = self.refuse(out, id, &ProtocolError::invalid_request(why));
+                self.note(&Heard::default(), outcome, text, from..out.len());
             }
         }
         out.push(b']');
     }
 
-    fn single(&mut self, value: Value<'_>, index: u64, out: &mut Vec<u8>) {
+    /// One call, whose text lies at `text` in the body.
+    fn single(&mut self, value: Value<'_>, index: u64, text: Range<usize>, out: &mut Vec<u8>) {
+        let from = out.len();
+        self.counted = None;
+        let mut heard = Heard::default();
+        let outcome = self.answer(value, index, &mut heard, out);
+        self.note(&heard, outcome, text, from..out.len());
+    }
+
+    fn answer<'a>(
+        &mut self,
+        value: Value<'a>,
+        index: u64,
+        heard: &mut Heard<'a>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
         let envelope = match call::read_envelope(value) {
             Ok(envelope) => envelope,
             Err(bad) => return self.refuse(out, bad.id, &bad.error),
         };
+        heard.method = envelope.method;
         let admitted = match self.admit(&envelope) {
             Ok(admitted) => admitted,
-            Err(Failure::Protocol(error)) => return self.refuse(out, envelope.id, &error),
-            Err(Failure::Skill(error)) => {
-                self.dealer.counters().refused(self.dealer.spec().contract.number(error.code));
-                let mut ids = self.ids("", call::payload_of(envelope.params), index);
-                return self.write_failure(out, envelope.id, &error, &mut ids);
+            Err(failure) => {
+                let named = |name| envelope.params?.get("message")?.get(name)?.as_str();
+                heard.message_id = named("messageId").unwrap_or_default();
+                heard.context_id = named("contextId");
+                return self.refuse_call(&envelope, &failure, index, out);
             }
         };
-        self.run_skill(&envelope, &admitted, index, out);
+        heard.skill = Some(admitted.skill);
+        heard.message_id = admitted.message.message_id;
+        heard.context_id = admitted.message.context_id;
+        self.run_skill(&envelope, &admitted, index, heard, out)
+    }
+
+    /// Refuses what was not admitted.
+    fn refuse_call(
+        &mut self,
+        envelope: &Envelope<'_>,
+        failure: &Failure,
+        index: u64,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        match failure {
+            Failure::Protocol(error) => self.refuse(out, envelope.id, error),
+            Failure::Skill(error) => {
+                self.dealer.counters().refused(self.dealer.spec().contract.number(error.code));
+                let mut ids = self.ids("", call::payload_of(envelope.params), index);
+                self.write_failure(out, envelope.id, error, &mut ids)
+            }
+        }
     }
 
     /// Everything before the payload is looked at.
@@ -166,28 +250,38 @@ impl Run<'_> {
         Ok(Admitted { message, skill })
     }
 
-    fn run_skill(&mut self, envelope: &Envelope<'_>, admitted: &Admitted<'_>, index: u64, out: &mut Vec<u8>) {
+    fn run_skill(
+        &mut self,
+        envelope: &Envelope<'_>,
+        admitted: &Admitted<'_>,
+        index: u64,
+        heard: &mut Heard<'_>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
         let Admitted { message, skill } = admitted;
         let (mut ids, fault) = self.ids_and_faults(message, *skill, index);
         if let Some(why) = fault.as_ref().and_then(|fault| fault.unread.as_deref()) {
             return self.refuse(out, envelope.id, &ProtocolError::bad_fault_header(why));
         }
+        let from = out.len();
         if let Some(fault) = fault.as_deref().filter(|fault| self.refuses_context(message, fault)) {
-            let from = out.len();
-            self.refuse(out, envelope.id, &unknown_context());
-            return self.carry(fault, *skill, from, out);
+            let outcome = self.refuse(out, envelope.id, &ProtocolError::unknown_context());
+            self.carry(fault, *skill, from, out);
+            return outcome;
         }
         let mut message_id = ids.make("");
         if message_id.as_str() == message.message_id {
             message_id = ids.make("");
         }
         let made = ids.make("ctx_");
+        heard.made = Some(made);
         let context_id = message.context_id.unwrap_or(made.as_str());
-        let from = out.len();
         call::open_reply(out, envelope.id, message_id.as_str(), context_id);
         if let Some(fault) = fault.as_deref().filter(|fault| Carried::keeps_from_dealer(fault)) {
             // The request never reached the dealer: nothing is done, and what was begun here is never sent.
-            return self.carry(fault, *skill, from, out);
+            self.carry(fault, *skill, from, out);
+            out.truncate(from);
+            return Outcome::Http(0);
         }
         let result = self.check_and_handle(message, *skill, context_id, &mut ids, fault.as_deref(), out);
         if message.context_id.is_some() || result.is_ok() {
@@ -195,16 +289,20 @@ impl Run<'_> {
             self.dealer.conversations().note(context_id, ours, self.now.business);
         }
         self.dealer.counters().skill(*skill, result.as_ref().err().map(|error| error.code));
-        match &result {
-            Ok(()) => call::close_reply(out, *skill),
+        let outcome = match &result {
+            Ok(()) => {
+                call::close_reply(out, *skill);
+                Outcome::Ok
+            }
             Err(error) => {
                 out.truncate(from);
-                self.write_failure(out, envelope.id, error, &mut ids);
+                self.write_failure(out, envelope.id, error, &mut ids)
             }
-        }
+        };
         if let Some(fault) = fault {
             self.carry(&fault, *skill, from, out);
         }
+        outcome
     }
 
     fn check_and_handle(
@@ -247,18 +345,12 @@ impl Run<'_> {
     /// without what changes when it is sent again.
     fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u64) {
         let key = match self.request.head.get(SIM_KEY) {
-            Some(key) => stable_hash(2, key.as_bytes()),
-            None => {
-                self.canonical.clear();
-                self.canonical.extend_from_slice(self.dealer.id().as_bytes());
-                self.canonical.extend_from_slice(skill.as_bytes());
-                if let Some(payload) = payload {
-                    payload.write_canonical(&UNSTABLE, self.canonical);
-                }
-                stable_hash(2, self.canonical)
-            }
+            Some(key) => call::named_key(key.as_bytes()),
+            None => call::stable_key(self.dealer.id(), skill, payload, self.canonical),
         };
-        (key, self.dealer.attempts().next(key))
+        let counted = (key, self.dealer.attempts().next(key));
+        self.counted = Some(counted);
+        counted
     }
 
     /// Identifiers for one call. With a frozen clock they come from the seed, the request's stable key and how often it
@@ -295,7 +387,7 @@ impl Run<'_> {
             binding: "a2a",
             conversation: message.context_id,
             client: &client,
-            vin: vin_of(message.payload),
+            vin: call::vin_of(message.payload),
             key,
             attempt,
             request_effect: asked.as_deref(),
@@ -384,13 +476,17 @@ impl Run<'_> {
         }
         carried.add_delivery(fault, self.request.in_flight);
         self.carried = Some(carried);
+        if let Some(notes) = &mut self.notes {
+            note_faults(notes, fault);
+        }
     }
 
-    fn write_failure(&self, out: &mut Vec<u8>, id: &str, error: &AapError, ids: &mut Ids) {
+    fn write_failure(&self, out: &mut Vec<u8>, id: &str, error: &AapError, ids: &mut Ids) -> Outcome {
         let error_id = ids.make("err_");
         let created_at = to_rfc3339(self.now.business);
         let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
         write_aap_error(out, id, error, self.dealer.spec().contract, occurrence);
+        Outcome::Aap(error.code)
     }
 }
 
@@ -401,6 +497,7 @@ pub fn touch_card(
     path: &str,
     now: Now,
     card: &mut Vec<u8>,
+    notes: Option<&mut Notes>,
 ) -> Option<Box<Carried>> {
     let desk = request.faults?;
     let asked = desk.asked(request.head);
@@ -442,17 +539,21 @@ pub fn touch_card(
         }
     }
     carried.add_delivery(&decision, request.in_flight);
+    if let Some(notes) = notes {
+        note_faults(notes, &decision);
+    }
     Some(Box::new(carried))
 }
 
-/// What faults do to a connection as it is accepted: a script to play on it instead of speaking HTTP. `number` is the
-/// connection's ordinal, from which its draws are made.
+/// What faults do to a connection as it is accepted: a script to play on it instead of speaking HTTP, and what is told of
+/// it. `number` is the connection's ordinal, from which its draws are made.
 pub fn accept_script(
     dealer: &Dealer,
     desk: &FaultDesk,
     peer: IpAddr,
     number: u64,
     now: Now,
+    notes: &mut Notes,
 ) -> Option<Script> {
     if !desk.may_touch(false) {
         return None;
@@ -472,7 +573,9 @@ pub fn accept_script(
         magic: None,
         accepting: true,
     };
-    let delivery = desk.decide(dealer.spec().seed, facts, None, now.traffic_ns).delivery?;
+    let decision = desk.decide(dealer.spec().seed, facts, None, now.traffic_ns);
+    let delivery = decision.delivery.as_ref()?;
+    note_faults(notes, &decision);
     match delivery.effect.info.apply {
         Apply::Accept(accept) => Some(accept(&delivery.effect.args, &mut delivery.draw.clone())),
         _ => None,
@@ -488,43 +591,4 @@ pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mu
     let created_at = to_rfc3339(now.business);
     let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
     write_aap_error(out, id, &error, dealer.spec().contract, occurrence);
-}
-
-/// The client's name, for rules and reports.
-fn client_name(request: &Request<'_>) -> String {
-    match request.head.get(SIM_CLIENT).and_then(|name| name.to_str().ok()) {
-        Some(name) => name.to_owned(),
-        None => format!("{:016x}", client(request)),
-    }
-}
-
-/// The vehicle that a payload asks for.
-fn vin_of(payload: Value<'_>) -> Option<&str> {
-    let objects = [Some(payload), payload.get("filters"), payload.get("vehicle_of_interest")];
-    objects.into_iter().flatten().find_map(|object| object.get("vin")?.as_str())
-}
-
-/// A conversation that the dealer does not know, or no longer. A contextId that is not accepted is refused, never replaced
-/// (A2A 1.0, section 3.4.1).
-fn unknown_context() -> ProtocolError {
-    let mut faults = Faults::default();
-    let text = "names no conversation of this dealer; begin another without it";
-    faults.push("/params/message/contextId".to_owned(), "contextId", text.to_owned());
-    ProtocolError::invalid_params(faults)
-}
-
-/// Who calls: the name it gives itself, else its credential, else its address and program.
-fn client(request: &Request<'_>) -> u64 {
-    if let Some(name) = request.head.get(SIM_CLIENT) {
-        return stable_hash(3, name.as_bytes());
-    }
-    if let Some(credential) = request.head.get(AUTHORIZATION) {
-        return stable_hash(4, credential.as_bytes());
-    }
-    let program = request.head.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
-    let address = match request.peer {
-        IpAddr::V4(address) => stable_hash(5, &address.octets()),
-        IpAddr::V6(address) => stable_hash(5, &address.octets()),
-    };
-    mix(address ^ stable_hash(6, program))
 }

@@ -19,6 +19,7 @@ use crate::cli::{
 use crate::dealer::DealerSpec;
 use crate::faults::{Plan, Repro, Trigger, catalogue, explain, registry};
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
+use crate::journal;
 use crate::protocol::HeaderMode;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
@@ -192,6 +193,14 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         public_url: arguments.public_url.clone(),
         threads,
         limits,
+        journal: match arguments.journal {
+            0 => journal::Limits::OFF,
+            entries => journal::Limits {
+                entries,
+                bytes: usize::try_from(arguments.journal_bytes).unwrap_or(usize::MAX),
+                ..journal::Limits::default()
+            },
+        },
     };
     let mut blueprint = blueprint(&arguments.stock, spec, threads)?;
     blueprint.dealers = arguments.dealers;

@@ -14,6 +14,7 @@ use crate::dealer::clock::{Clock, Move, MoveError, Now};
 use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Lookup, Profile, Spec};
+use crate::journal::{self, Journal};
 use crate::protocol::card::{CardFacts, agent_card};
 use crate::share::Share;
 use crate::spread::spread;
@@ -146,6 +147,8 @@ pub struct World {
     base_url: String,
     /// Counters of the listener; a reset leaves them.
     pub traffic: Traffic,
+    /// What was asked, answered and delivered, of all dealers. Off until a server feeds it.
+    pub journal: Arc<Journal>,
     /// Leads received since the start, by all dealers, whichever was in force.
     leads_in_all: Arc<AtomicU64>,
     /// Held while a vehicle is added: VINs are unique over all dealers.
@@ -181,14 +184,9 @@ impl World {
             Site::new(blueprint.clone(), number as u16, &base_url, issued, leads_in_all.clone())
         })?;
         let by_id = sites.iter().enumerate().map(|(place, site)| (site.id().to_owned(), place)).collect();
-        Ok(World {
-            sites,
-            by_id,
-            base_url,
-            traffic: Traffic::default(),
-            leads_in_all,
-            adding: Mutex::default(),
-        })
+        let journal = Journal::new(journal::Limits::OFF, 1);
+        let traffic = Traffic::default();
+        Ok(World { sites, by_id, base_url, traffic, journal, leads_in_all, adding: Mutex::default() })
     }
 
     /// The first dealer's site, which answers at the root.

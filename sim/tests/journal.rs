@@ -28,7 +28,7 @@ fn exchange() -> Exchange<'static> {
         method: "SendMessage",
         conversation: "ctx_1",
         message_id: "m-1",
-        key: 0xabc,
+        key: Some(0xabc),
         attempt: 1,
         request: Body::whole(b"{}"),
         outcome: Outcome::Ok,

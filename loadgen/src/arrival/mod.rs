@@ -141,6 +141,17 @@ mod tests {
         assert_eq!(limited.iter().count(), 7);
     }
 
+    #[test]
+    fn bursts_come_at_once_and_keep_the_rate() {
+        let arrivals: Vec<_> = schedule(Profile::constant(100.0), Spacing::Burst(20), 1, 2).iter().collect();
+        assert_eq!(arrivals.len(), 200);
+        assert!(arrivals.iter().all(|arrival| arrival.at == arrival.ordinal / 20 * SECOND / 5));
+    }
+
+    fn any_spacing() -> impl Strategy<Value = Spacing> {
+        prop_oneof![Just(Spacing::Even), Just(Spacing::Poisson), (1u32..50).prop_map(Spacing::Burst)]
+    }
+
     fn any_profile() -> impl Strategy<Value = Profile> {
         prop_oneof![
             (1u32..5000).prop_map(|rate| Profile::constant(f64::from(rate))),
@@ -153,13 +164,19 @@ mod tests {
                 }
                 Profile::stages(stages).unwrap()
             }),
+            (1u32..2000, 0u32..=100, 1u64..20).prop_map(|(mean, percent, seconds)| {
+                Profile::sine(f64::from(mean), f64::from(percent) / 100.0, seconds * SECOND)
+            }),
+            proptest::collection::vec(0u64..10_000_000_000, 1..200).prop_map(|mut times| {
+                times.sort_unstable();
+                Profile::trace(times.into())
+            }),
         ]
     }
 
     proptest! {
         #[test]
-        fn never_backwards_and_equal_for_equal_seeds(profile in any_profile(), poisson: bool, seed: u64) {
-            let spacing = if poisson { Spacing::Poisson } else { Spacing::Even };
+        fn never_backwards_and_equal_for_equal_seeds(profile in any_profile(), spacing in any_spacing(), seed: u64) {
             let plan = schedule(profile, spacing, seed, 5);
             let first: Vec<_> = plan.iter().collect();
             prop_assert!(first.windows(2).all(|pair| pair[0].at <= pair[1].at));
@@ -169,8 +186,7 @@ mod tests {
         }
 
         #[test]
-        fn workers_together_do_the_whole(profile in any_profile(), poisson: bool, seed: u64, lanes in 1u64..6) {
-            let spacing = if poisson { Spacing::Poisson } else { Spacing::Even };
+        fn workers_together_do_the_whole(profile in any_profile(), spacing in any_spacing(), seed: u64, lanes in 1u64..6) {
             let plan = schedule(profile, spacing, seed, 3);
             let whole: Vec<_> = plan.iter().collect();
             let mut parts: Vec<_> = (0..lanes).flat_map(|lane| plan.lane(lane, lanes)).collect();

@@ -1,5 +1,7 @@
 //! How many sessions have arrived by a time: the integral of a rate, and its inverse.
 
+use std::sync::Arc;
+
 /// One point of a ramp: at this time the rate is this.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stage {
@@ -9,14 +11,35 @@ pub struct Stage {
     pub rate: f64,
 }
 
+/// How many sessions have arrived by when.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile(Shape);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Shape {
+    Ramps(Ramps),
+    Wave(Wave),
+    Trace(Arc<[u64]>),
+}
+
 /// A rate over time, linear between its points.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profile {
+struct Ramps {
     /// Ascending in time. The last one holds for ever if `open_ended`, else the profile ends there.
     stages: Vec<Stage>,
     /// Sessions that have arrived when each stage begins.
     before: Vec<f64>,
     open_ended: bool,
+}
+
+/// A rate that swings around its mean: mean * (1 + share * sin(2 pi t / period)).
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Wave {
+    mean: f64,
+    /// Of the mean, from 0 to 1.
+    share: f64,
+    /// Nanoseconds.
+    period: u64,
 }
 
 /// Why a list of stages is no profile.
@@ -41,7 +64,8 @@ const NANOS_PER_SECOND: f64 = 1e9;
 impl Profile {
     /// The same rate for ever.
     pub fn constant(rate: f64) -> Profile {
-        Profile { stages: vec![Stage { at: 0, rate }], before: vec![0.0], open_ended: true }
+        let stages = vec![Stage { at: 0, rate }];
+        Profile(Shape::Ramps(Ramps { stages, before: vec![0.0], open_ended: true }))
     }
 
     /// A rate that is linear between the given points and ends with the last one.
@@ -68,17 +92,57 @@ impl Profile {
             sum += (pair[0].rate + pair[1].rate) / 2.0 * seconds(pair[1].at - pair[0].at);
             before.push(sum);
         }
-        Ok(Profile { stages, before, open_ended: false })
+        Ok(Profile(Shape::Ramps(Ramps { stages, before, open_ended: false })))
     }
 
-    /// When the profile ends, in nanoseconds; `None` if it never does.
+    /// A rate that swings for ever: `mean` sessions per second times 1 + `share` sin(2 pi t / `period`), `share` from 0 to
+    /// 1 and the period in nanoseconds, at least one.
+    pub fn sine(mean: f64, share: f64, period: u64) -> Profile {
+        Profile(Shape::Wave(Wave { mean, share: share.clamp(0.0, 1.0), period: period.max(1) }))
+    }
+
+    /// Exactly these times, in nanoseconds and ascending: session n arrives at the nth.
+    pub fn trace(times: Arc<[u64]>) -> Profile {
+        Profile(Shape::Trace(times))
+    }
+
+    /// When the profile ends by itself, in nanoseconds; `None` if it never does, or with its last session.
     pub fn end(&self) -> Option<u64> {
-        if self.open_ended { None } else { self.stages.last().map(|stage| stage.at) }
+        match &self.0 {
+            Shape::Ramps(ramps) if !ramps.open_ended => ramps.stages.last().map(|stage| stage.at),
+            _ => None,
+        }
     }
 
-    /// The highest rate it ever asks for, in sessions per second.
+    /// How many sessions there are, if the profile lists them.
+    pub fn listed(&self) -> Option<u64> {
+        match &self.0 {
+            Shape::Trace(times) => Some(times.len() as u64),
+            _ => None,
+        }
+    }
+
+    /// When the last session arrives, if the profile lists them.
+    pub fn last(&self) -> Option<u64> {
+        match &self.0 {
+            Shape::Trace(times) => times.last().copied(),
+            _ => None,
+        }
+    }
+
+    /// The highest rate it ever asks for, in sessions per second; of a trace, the most sessions within a second.
     pub fn peak_rate(&self) -> f64 {
-        self.stages.iter().map(|stage| stage.rate).fold(0.0, f64::max)
+        match &self.0 {
+            Shape::Ramps(ramps) => ramps.stages.iter().map(|stage| stage.rate).fold(0.0, f64::max),
+            Shape::Wave(wave) => wave.mean * (1.0 + wave.share),
+            Shape::Trace(times) => {
+                let within = |(index, at): (usize, &u64)| {
+                    let end = times.partition_point(|time| *time < at.saturating_add(1_000_000_000));
+                    end - index
+                };
+                times.iter().enumerate().map(within).max().unwrap_or(0) as f64
+            }
+        }
     }
 
     /// The mean rate between two times, per second; 0 if there is nothing between them.
@@ -91,6 +155,56 @@ impl Profile {
 
     /// Sessions that arrive before this time, as a real number: the integral of the rate.
     pub fn arrived_by(&self, at: u64) -> f64 {
+        match &self.0 {
+            Shape::Ramps(ramps) => ramps.arrived_by(at),
+            Shape::Wave(wave) => wave.arrived_by(at),
+            Shape::Trace(times) => times.partition_point(|time| *time < at) as f64,
+        }
+    }
+
+    /// When the session at this position arrives, in nanoseconds; `None` after the end of the profile.
+    pub(super) fn when(&self, position: f64) -> Option<u64> {
+        match &self.0 {
+            Shape::Ramps(ramps) => ramps.when(position),
+            Shape::Wave(wave) => wave.when(position),
+            Shape::Trace(times) => times.get(position as usize).copied(),
+        }
+    }
+}
+
+impl Wave {
+    /// The integral of the rate: mean (t + share period / (2 pi) (1 - cos(2 pi t / period))).
+    fn arrived_by(&self, at: u64) -> f64 {
+        let turn = std::f64::consts::TAU;
+        let period = seconds(self.period);
+        // Only the part of the last period counts for the cosine; libm's is the same on every machine.
+        let phase = seconds(at % self.period) / period * turn;
+        self.mean * (seconds(at) + self.share * period / turn * (1.0 - libm::cos(phase)))
+    }
+
+    /// The first nanosecond by which so many have arrived: the integral never falls, so it is halved down to one.
+    fn when(&self, position: f64) -> Option<u64> {
+        if self.mean <= 0.0 {
+            return None;
+        }
+        // The swing never brings a session earlier than by its largest lead, share period / pi.
+        let at_mean = position / self.mean * NANOS_PER_SECOND;
+        let lead = self.share * self.period as f64 / std::f64::consts::PI;
+        let (mut low, mut high) = ((at_mean - lead - 2.0).max(0.0) as u64, (at_mean + 2.0) as u64);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.arrived_by(middle) < position {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+}
+
+impl Ramps {
+    fn arrived_by(&self, at: u64) -> f64 {
         let index = self.stages.partition_point(|stage| stage.at <= at).saturating_sub(1);
         let stage = self.stages[index];
         let passed = seconds(at - stage.at);
@@ -104,8 +218,7 @@ impl Profile {
         }
     }
 
-    /// When the session at this position arrives, in nanoseconds; `None` after the end of the profile.
-    pub(super) fn when(&self, position: f64) -> Option<u64> {
+    fn when(&self, position: f64) -> Option<u64> {
         // The last stage that begins at or below the position; a stage at rate 0 that ends where it began is passed over.
         let index = self.before.partition_point(|&before| before <= position).saturating_sub(1);
         let stage = self.stages[index];
@@ -162,6 +275,29 @@ mod tests {
             assert!(when <= 2 * SECOND || when >= 12 * SECOND, "{position} at {when}");
         }
         assert_eq!(profile.when(20.0), None);
+    }
+
+    #[test]
+    fn a_wave_has_its_mean_over_whole_periods_and_its_peak_in_the_first_half() {
+        let wave = Profile::sine(100.0, 0.5, 10 * SECOND);
+        assert!((wave.arrived_by(30 * SECOND) - 3000.0).abs() < 1e-6);
+        // Half a period: mean t + mean share period / pi = 500 + 159.15.
+        assert!((wave.arrived_by(5 * SECOND) - (500.0 + 500.0 / std::f64::consts::PI)).abs() < 1e-6);
+        assert!((wave.peak_rate() - 150.0).abs() < 1e-9);
+        for position in [0, 1, 17, 500, 999, 12_345] {
+            let at = wave.when(f64::from(position)).unwrap();
+            assert!(wave.arrived_by(at) >= f64::from(position), "{position}");
+            assert!(at == 0 || wave.arrived_by(at - 1) < f64::from(position), "{position}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_its_times() {
+        let trace = Profile::trace([0, 5, 5, 2 * SECOND].into());
+        let times: Vec<_> = (0..5).map(|n| trace.when(f64::from(n))).collect();
+        assert_eq!(times, [Some(0), Some(5), Some(5), Some(2 * SECOND), None]);
+        assert_eq!((trace.listed(), trace.last(), trace.end()), (Some(4), Some(2 * SECOND), None));
+        assert!((trace.peak_rate() - 3.0).abs() < 1e-9 && (trace.arrived_by(6) - 3.0).abs() < 1e-9);
     }
 
     #[test]

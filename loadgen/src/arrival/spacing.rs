@@ -13,6 +13,8 @@ pub enum Spacing {
     Even,
     /// Exponential with mean one: a Poisson process, as independent people arrive.
     Poisson,
+    /// So many at once, then none for as long as they would have taken: the mean is one all the same. At least 1.
+    Burst(u32),
 }
 
 impl Spacing {
@@ -39,6 +41,11 @@ impl Positions {
                 let position = self.next as f64;
                 self.next += 1;
                 position
+            }
+            Spacing::Burst(size) => {
+                let position = self.next - self.next % u64::from(size.max(1));
+                self.next += 1;
+                position as f64
             }
             Spacing::Poisson => {
                 let uniform: f64 = self.rng.random();

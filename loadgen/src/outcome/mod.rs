@@ -3,12 +3,16 @@
 mod classify;
 mod reply;
 mod scan;
+mod schema;
 mod skip;
+mod word;
 
 use std::borrow::Cow;
 use std::fmt;
 
 pub(crate) use classify::{Expectation, classify};
+pub(crate) use schema::{Schema, Validate};
+pub(crate) use word::word;
 
 use crate::transport::Fault;
 
@@ -66,6 +70,8 @@ pub enum Breach {
     MediaType,
     /// The payload's `type` is not that of the skill's replies.
     PayloadType,
+    /// The payload does not have the shape of the skill's replies; looked at with `--validate` only.
+    Schema,
 }
 
 impl Breach {
@@ -87,6 +93,7 @@ impl Breach {
             Breach::Parts => "protocol.parts",
             Breach::MediaType => "protocol.media_type",
             Breach::PayloadType => "protocol.payload_type",
+            Breach::Schema => "protocol.schema",
         }
     }
 }

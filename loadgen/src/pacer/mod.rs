@@ -43,6 +43,13 @@ impl Clock {
         Clock { origin: Instant::now() + delay, wall }
     }
 
+    /// A run that starts at this wall time; `None` if that is over.
+    pub(crate) fn starting_at(wall: Timestamp) -> Option<Clock> {
+        let (now, origin) = (Timestamp::now(), Instant::now());
+        let delay = Duration::try_from(wall.duration_since(now)).ok()?;
+        Some(Clock { origin: origin.checked_add(delay)?, wall })
+    }
+
     /// Nanoseconds since the start; 0 before it.
     pub(crate) fn now(&self) -> Nanos {
         Instant::now().saturating_duration_since(self.origin).as_nanos() as Nanos

@@ -51,6 +51,11 @@ pub struct StepTally {
     pub queue: Latency,
     /// Last byte minus send.
     pub service: Latency,
+    /// Attempts after the first, of steps that are over.
+    pub retries: u64,
+    /// From the intended time of the first attempt to the end of the last, of a step that may be tried again. Absent for
+    /// others: a histogram takes room.
+    pub total: Option<Box<Latency>>,
     /// The response times again of the outcomes other than `ok`, each kind by itself.
     pub other_responses: BTreeMap<Box<str>, Latency>,
 }
@@ -125,6 +130,10 @@ impl StepTally {
         self.response.add(&other.response);
         self.queue.add(&other.queue);
         self.service.add(&other.service);
+        self.retries += other.retries;
+        if let Some(total) = &other.total {
+            self.total.get_or_insert_default().add(total);
+        }
         for (label, latency) in &other.other_responses {
             self.timed_as(label).add(latency);
         }
@@ -138,6 +147,10 @@ impl StepTally {
         self.response.clear();
         self.queue.clear();
         self.service.clear();
+        self.retries = 0;
+        if let Some(total) = &mut self.total {
+            total.clear();
+        }
         // Kept: a kind of outcome that came once comes again.
         self.other_responses.values_mut().for_each(Latency::clear);
     }

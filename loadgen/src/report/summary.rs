@@ -105,6 +105,11 @@ pub(super) struct StepPart {
     /// Response times by outcome.
     #[serde(default)]
     pub(super) outcome_response: BTreeMap<String, LatencyView>,
+    /// For steps with `retry`: attempts after the first, and the time of all attempts together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) retries: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) total: Option<LatencyView>,
 }
 
 /// A check of the scenario.
@@ -212,6 +217,8 @@ impl From<&RunResult> for Summary {
                 response: view(&step.response),
                 queue: view(&step.queue),
                 service: view(&step.service),
+                retries: step.total.as_ref().map(|_| step.retries),
+                total: step.total.as_deref().map(view),
                 outcome_response: step
                     .responses()
                     .iter()

@@ -1,9 +1,12 @@
 //! A request's payload as bytes that are ready but for the expressions: constant pieces are serialised at load, and
 //! rendering only copies them.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::expr::{Env, Expr, Template, TextPiece, join};
+use super::mark::mark_members;
 
 /// What writes one piece. Every value is followed by a comma, and closing takes the last one away: a member can be left
 /// out without its neighbours knowing.
@@ -16,6 +19,11 @@ enum Op {
         expr: Expr,
     },
     Text(Box<[TextPiece]>),
+    /// The members of an object that only exists when the session runs, but for its `type`.
+    Members {
+        expr: Expr,
+        marked: bool,
+    },
     Close(u8),
 }
 
@@ -37,6 +45,18 @@ impl Body {
         Body { ops: writer.ops.into() }
     }
 
+    /// `type`, and the members that an expression has; with the test mark if `marked`. Anything but an object has none.
+    pub(crate) fn of_object(request_type: &str, expr: Expr, marked: bool) -> Body {
+        let mut writer = Writer { ops: Vec::new(), bytes: Vec::new() };
+        writer.bytes.extend_from_slice(b"{\"type\":");
+        write_json(&Value::String(request_type.to_owned()), &mut writer.bytes);
+        writer.bytes.push(b',');
+        writer.push(Op::Members { expr, marked });
+        writer.close(b'}');
+        writer.flush();
+        Body { ops: writer.ops.into() }
+    }
+
     /// Appends the payload to `out`.
     pub(crate) fn render<'e>(&'e self, env: &mut Env<'e>, out: &mut Vec<u8>) {
         for op in &self.ops {
@@ -53,6 +73,18 @@ impl Body {
                 Op::Text(pieces) => {
                     write_json(&Value::String(join(pieces, env)), out);
                     out.push(b',');
+                }
+                Op::Members { expr, marked } => {
+                    let value = expr.eval(env);
+                    let Value::Object(members) = &*value else { continue };
+                    let own =
+                        if *marked { Cow::Owned(mark_members(members)) } else { Cow::Borrowed(members) };
+                    for (name, member) in own.iter().filter(|(name, _)| *name != "type") {
+                        write_json(&Value::from(name.as_str()), out);
+                        out.push(b':');
+                        write_json(member, out);
+                        out.push(b',');
+                    }
                 }
                 Op::Close(bracket) => {
                     if out.last() == Some(&b',') {

@@ -29,10 +29,14 @@ pub(crate) enum Test {
     Exists,
     LengthGte,
     LengthLte,
+    OneOf,
+    Contains,
+    StartsWith,
+    Kind,
 }
 
 impl Test {
-    pub(crate) const ALL: [Test; 9] = [
+    pub(crate) const ALL: [Test; 13] = [
         Test::Equals,
         Test::NotEquals,
         Test::Gte,
@@ -42,6 +46,10 @@ impl Test {
         Test::Exists,
         Test::LengthGte,
         Test::LengthLte,
+        Test::OneOf,
+        Test::Contains,
+        Test::StartsWith,
+        Test::Kind,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -55,13 +63,23 @@ impl Test {
             Test::Exists => "exists",
             Test::LengthGte => "length_gte",
             Test::LengthLte => "length_lte",
+            Test::OneOf => "one_of",
+            Test::Contains => "contains",
+            Test::StartsWith => "starts_with",
+            Test::Kind => "type",
         }
     }
 
     /// Whether a constant makes sense behind this test; what does, if not.
     pub(crate) fn takes(self, constant: &Value) -> Result<(), &'static str> {
         match self {
-            Test::Equals | Test::NotEquals => Ok(()),
+            Test::Equals | Test::NotEquals | Test::Contains => Ok(()),
+            Test::OneOf if constant.as_array().is_some_and(|list| !list.is_empty()) => Ok(()),
+            Test::OneOf => Err("a list of values"),
+            Test::StartsWith if constant.is_string() => Ok(()),
+            Test::StartsWith => Err("a text"),
+            Test::Kind if constant.as_str().is_some_and(|kind| KINDS.contains(&kind)) => Ok(()),
+            Test::Kind => Err("null, boolean, integer, number, string, array, object"),
             Test::Exists if constant.is_boolean() => Ok(()),
             Test::Exists => Err("true or false"),
             Test::LengthGte | Test::LengthLte if constant.is_u64() => Ok(()),
@@ -88,9 +106,38 @@ impl Test {
             Test::Gt => ordered(&[Ordering::Greater]),
             Test::Lt => ordered(&[Ordering::Less]),
             Test::Exists => wanted.as_bool() == Some(!found.is_null()),
+            Test::OneOf => wanted.as_array().is_some_and(|list| list.iter().any(|one| same(found, one))),
+            Test::Contains => match (found, wanted) {
+                (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
+                (Value::Array(list), one) => list.iter().any(|element| same(element, one)),
+                (Value::Object(map), Value::String(name)) => map.contains_key(name),
+                _ => false,
+            },
+            Test::StartsWith => {
+                found.as_str().zip(wanted.as_str()).is_some_and(|(text, start)| text.starts_with(start))
+            }
+            Test::Kind => wanted.as_str().is_some_and(|kind| is_kind(found, kind)),
             Test::LengthGte => length.zip(wanted.as_u64()).is_some_and(|(length, wanted)| length >= wanted),
             Test::LengthLte => length.zip(wanted.as_u64()).is_some_and(|(length, wanted)| length <= wanted),
         }
+    }
+}
+
+/// The kinds of JSON values, as JSON Schema calls them.
+const KINDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+fn is_kind(value: &Value, kind: &str) -> bool {
+    match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
     }
 }
 
@@ -173,6 +220,18 @@ mod tests {
             (Test::LengthGte, json!([1, 2]), json!(2), true),
             (Test::LengthLte, json!("äöü"), json!(3), true),
             (Test::LengthGte, json!(5), json!(0), false),
+            (Test::OneOf, json!(2.0), json!([1, 2]), true),
+            (Test::OneOf, json!(null), json!([1, 2]), false),
+            (Test::Contains, json!("abc"), json!("bc"), true),
+            (Test::Contains, json!([1, "a"]), json!(1.0), true),
+            (Test::Contains, json!({"a": null}), json!("a"), true),
+            (Test::Contains, json!(12), json!(1), false),
+            (Test::StartsWith, json!("abc"), json!("ab"), true),
+            (Test::StartsWith, json!(["ab"]), json!("ab"), false),
+            (Test::Kind, json!(2.0), json!("integer"), true),
+            (Test::Kind, json!(2.5), json!("integer"), false),
+            (Test::Kind, json!(null), json!("null"), true),
+            (Test::Kind, json!([]), json!("object"), false),
         ];
         for (test, found, wanted, holds) in cases {
             assert_eq!(test.holds(&found, &wanted), holds, "{found} {} {wanted}", test.name());

@@ -122,7 +122,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    fn name(&mut self, node: &Node, ast: &Ast, name: &str, path: &[PathStep]) -> Option<Expr> {
+    pub(super) fn name(&mut self, node: &Node, ast: &Ast, name: &str, path: &[PathStep]) -> Option<Expr> {
         let Scope { sets, slots, visible, complete } = &self.scope;
         if let Some(value) = sets.get(name) {
             self.used_sets.insert(name.to_owned());

@@ -18,8 +18,11 @@ const MAX_ALL_ITEMS: usize = 10_000;
 /// Flows, and variables, of one file.
 const MAX_NAMED: usize = 1_000;
 
+/// Loops within loops.
+pub(crate) const MAX_LOOPS: usize = 2;
+
 /// What may stand in a list of items, for messages.
-const ITEMS: &str = "`step: name`, `think: 1s`, `include: flow`";
+const ITEMS: &str = "`step: name`, `think: 1s`, `pacing: 10s`, `loop: 3` with `do: […]`, `include: flow`";
 
 /// One file's outline.
 pub(crate) struct Draft<'n> {
@@ -28,6 +31,8 @@ pub(crate) struct Draft<'n> {
     pub(crate) description: String,
     pub(crate) variables: Vec<DraftVariable<'n>>,
     pub(crate) flows: Vec<DraftFlow<'n>>,
+    /// The file that says when each session starts, what it runs and with which values.
+    pub(crate) trace: Option<&'n Node>,
     /// Whether every feeder was written soundly.
     pub(crate) complete: bool,
     /// Names that some step extracts.
@@ -47,13 +52,34 @@ pub(crate) struct DraftFlow<'n> {
     pub(crate) name: &'n str,
     /// 0 for a flow that only others include.
     pub(crate) weight: u64,
-    /// Steps and thinks, includes put in.
-    pub(crate) items: Vec<&'n Node>,
+    /// What sessions do, includes put in and loops laid out flat.
+    pub(crate) items: Vec<DraftItem<'n>>,
+}
+
+/// One entry of a flow that is laid out flat.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DraftItem<'n> {
+    /// A step, a pause, or something that is no item.
+    Plain(&'n Node),
+    /// Where a loop begins.
+    Loop(&'n Node),
+    /// Where the innermost loop ends.
+    End,
+}
+
+impl<'n> DraftItem<'n> {
+    /// The node, for a place to point at.
+    pub(crate) fn node(&self) -> Option<&'n Node> {
+        match self {
+            DraftItem::Plain(node) | DraftItem::Loop(node) => Some(node),
+            DraftItem::End => None,
+        }
+    }
 }
 
 /// Reads the outline. Faults are reported; what can be read in spite of them is kept, so that later passes find more.
 pub(crate) fn outline<'n>(root: &'n Node, reporter: &mut Reporter<'_>) -> Option<Draft<'n>> {
-    let known = ["name", "description", "variables", "mix", "flows"];
+    let known = ["name", "description", "variables", "mix", "trace", "flows"];
     let members = Members::of(root, "a scenario", &known, &[], reporter)?;
     let name = members.need("name", "a scenario", reporter);
     let name = name.and_then(|node| name_of(node, "the name of a scenario", reporter)).unwrap_or_default();
@@ -72,11 +98,16 @@ pub(crate) fn outline<'n>(root: &'n Node, reporter: &mut Reporter<'_>) -> Option
     let listed: Vec<Listed<'n>> =
         flows.unwrap_or_default().iter().filter_map(|(k, v)| listed(k, v, reporter)).collect();
     let weights = members.get("mix").map(|node| mix(node, &listed, reporter));
+    let trace = members.get("trace").and_then(|node| trace(node, reporter));
+    if let (Some(_), Some(mix)) = (&trace, members.get("mix")) {
+        reporter.add(Fault::new(mix.at, "the trace says which flow each session runs: leave `mix` out"));
+    }
     let mut flows: Vec<DraftFlow<'n>> = Vec::new();
     let mut all_items = 0;
     for flow in &listed {
-        let mut items = Vec::new();
-        put_in(flow, &listed, &mut vec![flow.name], &mut items, reporter);
+        let mut layout = Layout { flows: &listed, path: vec![flow.name], loops: 0, items: Vec::new() };
+        layout.put_in(flow.items, reporter);
+        let items = layout.items;
         all_items += items.len();
         if all_items > MAX_ALL_ITEMS {
             let what = format!("the flows have more than {MAX_ALL_ITEMS} items together, includes put in");
@@ -93,18 +124,34 @@ pub(crate) fn outline<'n>(root: &'n Node, reporter: &mut Reporter<'_>) -> Option
         complete: variables.iter().all(|variable| variable.feeder.is_some() || !is_feeder(variable.node)),
         variables,
         flows,
-        extracted: listed
-            .iter()
-            .flat_map(|flow| flow.items)
-            .flat_map(extracted_names)
-            .map(str::to_owned)
-            .collect(),
-        included: listed
-            .iter()
-            .flat_map(|flow| flow.items)
-            .filter_map(|item| include_of(item)?.text())
-            .collect(),
+        trace,
+        extracted: every_item(&listed).into_iter().flat_map(extracted_names).map(str::to_owned).collect(),
+        included: every_item(&listed).into_iter().filter_map(|item| include_of(item)?.text()).collect(),
     })
+}
+
+/// The items of all flows, those inside of loops too.
+fn every_item<'n>(flows: &[Listed<'n>]) -> Vec<&'n Node> {
+    let mut found: Vec<&'n Node> = flows.iter().flat_map(|flow| flow.items).collect();
+    let mut next = 0;
+    while let Some(item) = found.get(next) {
+        if let Some(Kind::List(inner)) = member(item, "do").map(|node| &node.kind) {
+            found.extend(inner);
+        }
+        next += 1;
+    }
+    found
+}
+
+/// The file of `trace`.
+fn trace<'n>(node: &'n Node, reporter: &mut Reporter<'_>) -> Option<&'n Node> {
+    let members = Members::of(node, "a `trace`", &["file"], &[], reporter)?;
+    let file = members.need("file", "a `trace`", reporter)?;
+    if file.text().is_some_and(|text| text.ends_with(".jsonl")) {
+        return Some(file);
+    }
+    reporter.add(Fault::new(file.at, "`file` names a JSONL file of sessions").allowed("x.jsonl"));
+    None
 }
 
 fn variables<'n>(node: &'n Node, reporter: &mut Reporter<'_>) -> Vec<DraftVariable<'n>> {
@@ -137,17 +184,14 @@ fn feeder<'n>(node: &'n Node, reporter: &mut Reporter<'_>) -> Option<(&'n Node, 
         return None;
     }
     let pick = match members.get("pick").map(|node| (node, node.text().unwrap_or_default())) {
-        None | Some((_, "sequential")) => Pick::Sequential,
-        Some((_, "random")) => Pick::Random,
-        Some((node, word @ ("shared" | "unique"))) => {
-            let fault = Fault::new(node.at, format!("{} is not available yet", quoted(word)));
-            reporter.add(fault.allowed("sequential, random"));
-            return None;
-        }
+        None => Pick::Sequential,
         Some((node, word)) => {
-            let fault = Fault::new(node.at, format!("{} is no way to pick a row", quoted(word)));
-            reporter.add(fault.one_of(word, ["sequential", "random"]));
-            return None;
+            let Some(pick) = Pick::ALL.into_iter().find(|pick| pick.name() == word) else {
+                let fault = Fault::new(node.at, format!("{} is no way to pick a row", quoted(word)));
+                reporter.add(fault.one_of(word, Pick::ALL.map(Pick::name)));
+                return None;
+            };
+            pick
         }
     };
     Some((file, pick))
@@ -214,37 +258,67 @@ fn known_flow<'l, 'n>(
     found
 }
 
-/// Puts the steps and thinks of a flow into `items`, those of included flows in their place. `path` are the flows that
-/// are being put in, outermost first.
-fn put_in<'n>(
-    flow: &Listed<'n>,
-    flows: &[Listed<'n>],
-    path: &mut Vec<&'n str>,
-    items: &mut Vec<&'n Node>,
-    reporter: &mut Reporter<'_>,
-) {
-    for item in flow.items {
-        let Some(target) = include_of(item) else {
-            items.push(item);
-            continue;
-        };
-        if items.len() >= MAX_ITEMS {
-            reporter.add(Fault::new(
-                target.at,
-                format!("the flow has more than {MAX_ITEMS} items, includes put in"),
-            ));
+/// Lays one flow out flat: the items of included flows in their place, loops with their ends.
+struct Layout<'l, 'n> {
+    flows: &'l [Listed<'n>],
+    /// The flows that are being put in, outermost first.
+    path: Vec<&'n str>,
+    /// Loops that are open.
+    loops: usize,
+    items: Vec<DraftItem<'n>>,
+}
+
+impl<'n> Layout<'_, 'n> {
+    fn put_in(&mut self, items: &'n [Node], reporter: &mut Reporter<'_>) {
+        for item in items {
+            if self.items.len() >= MAX_ITEMS {
+                let what = format!("the flow has more than {MAX_ITEMS} items, includes put in");
+                reporter.add(Fault::new(item.at, what));
+                return;
+            }
+            if let Some(target) = include_of(item) {
+                let _ = Members::of(item, "an `include`", &["include"], &[], reporter);
+                self.include(target, reporter);
+            } else if let Some(inner) = loop_of(item) {
+                self.open(item, inner, reporter);
+            } else {
+                self.items.push(DraftItem::Plain(item));
+            }
+        }
+    }
+
+    fn include(&mut self, target: &Node, reporter: &mut Reporter<'_>) {
+        let flows = self.flows;
+        let Some(included) = known_flow(target, flows, reporter) else { return };
+        if self.path.contains(&included.name) {
+            let round = self.path.iter().copied().chain([included.name]).collect::<Vec<_>>().join(" > ");
+            reporter.add(Fault::new(target.at, format!("this flow includes itself: {round}")));
             return;
         }
-        let _ = Members::of(item, "an `include`", &["include"], &[], reporter);
-        let Some(included) = known_flow(target, flows, reporter) else { continue };
-        if path.contains(&included.name) {
-            let round = path.iter().copied().chain([included.name]).collect::<Vec<_>>().join(" > ");
-            reporter.add(Fault::new(target.at, format!("this flow includes itself: {round}")));
-            continue;
+        self.path.push(included.name);
+        self.put_in(included.items, reporter);
+        self.path.pop();
+    }
+
+    fn open(&mut self, item: &'n Node, inner: Option<&'n Node>, reporter: &mut Reporter<'_>) {
+        let Some(inner) = inner else {
+            let fault = Fault::new(item.at, "a `loop` needs a member `do`, the items it repeats");
+            reporter.add(fault.allowed("`- loop: 3` with `do: [ … ]` below it"));
+            return;
+        };
+        if self.loops >= MAX_LOOPS {
+            reporter.add(Fault::new(item.at, format!("loops stand at most {MAX_LOOPS} deep")));
+            return;
         }
-        path.push(included.name);
-        put_in(included, flows, path, items, reporter);
-        path.pop();
+        let Some(items) = list_of(inner, "`do`", reporter) else { return };
+        if items.is_empty() {
+            reporter.add(Fault::new(inner.at, "a loop repeats at least one item").allowed(ITEMS));
+        }
+        self.loops += 1;
+        self.items.push(DraftItem::Loop(item));
+        self.put_in(items, reporter);
+        self.items.push(DraftItem::End);
+        self.loops -= 1;
     }
 }
 
@@ -259,6 +333,13 @@ fn include_of(item: &Node) -> Option<&Node> {
     member(item, "include").filter(|_| member(item, "step").is_none() && member(item, "think").is_none())
 }
 
+/// The `do` of a loop, if the item is one; `Some(None)` for one without.
+fn loop_of(item: &Node) -> Option<Option<&Node>> {
+    let is_loop =
+        member(item, "loop").is_some() && member(item, "step").is_none() && member(item, "think").is_none();
+    is_loop.then(|| member(item, "do"))
+}
+
 /// The names that an item extracts, sound or not.
 pub(crate) fn extracted_names(item: &Node) -> impl Iterator<Item = &str> {
     let members = match member(item, "extract").map(|node| &node.kind) {
@@ -270,7 +351,8 @@ pub(crate) fn extracted_names(item: &Node) -> impl Iterator<Item = &str> {
 
 /// Which kind of item a node is; reported if it is none or two.
 pub(crate) fn kind_of<'n>(item: &'n Node, reporter: &mut Reporter<'_>) -> Option<(&'static str, &'n Node)> {
-    let kinds = ["step", "think", "include"].map(|kind| member(item, kind).map(|node| (kind, node)));
+    let kinds = ["step", "think", "pacing", "include", "loop"]
+        .map(|kind| member(item, kind).map(|node| (kind, node)));
     let mut found = kinds.into_iter().flatten();
     match (found.next(), found.next()) {
         (Some(one), None) => Some(one),
@@ -280,17 +362,12 @@ pub(crate) fn kind_of<'n>(item: &'n Node, reporter: &mut Reporter<'_>) -> Option
             None
         }
         _ => {
-            let fault = if let Some(node) = member(item, "loop") {
-                Fault::new(node.at, "`loop` is not available yet")
-            } else {
-                let fault = Fault::new(item.at, "this is no item of a flow");
-                let first = match &item.kind {
-                    Kind::Map(members) => members.first().map_or("", |(key, _)| &key.text),
-                    _ => "",
-                };
-                fault.near(first, ["step", "think", "include"])
+            let first = match &item.kind {
+                Kind::Map(members) => members.first().map_or("", |(key, _)| &key.text),
+                _ => "",
             };
-            reporter.add(fault.allowed(ITEMS));
+            let fault = Fault::new(item.at, "this is no item of a flow");
+            reporter.add(fault.near(first, ["step", "think", "pacing", "loop", "include"]).allowed(ITEMS));
             None
         }
     }

@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     Variable = 2,
     Item = 3,
     When = 4,
+    Retry = 5,
+    IdempotencyKey = 6,
 }
 
 /// The key of a session's streams.
@@ -30,9 +32,23 @@ impl Key {
         Key(key)
     }
 
+    /// The key of what all sessions of this run share.
+    pub(crate) fn of_run(mut self) -> Key {
+        // No session has this ordinal: a run has fewer.
+        self.0[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
+        self
+    }
+
     /// The draws for one purpose at one position.
     pub(crate) fn draws(self, purpose: Purpose, position: usize) -> Draws {
-        Draws { key: self, stream: ((purpose as u64) << 32) | position as u64, rng: None }
+        self.draws_in(purpose, position, 0)
+    }
+
+    /// The draws for one purpose at one position, in one round of the loops around it. Positions fit 32 bits, purposes 4
+    /// and rounds the rest.
+    pub(crate) fn draws_in(self, purpose: Purpose, position: usize, round: u32) -> Draws {
+        let stream = (u64::from(round) << 36) | ((purpose as u64) << 32) | position as u64;
+        Draws { key: self, stream, rng: None }
     }
 }
 
@@ -110,6 +126,11 @@ impl Lognormal {
     }
 }
 
+/// One draw of an exponential distribution with this mean, by inversion. `libm`'s logarithm is the same everywhere.
+pub(crate) fn exponential(mean: f64, draws: &mut Draws) -> f64 {
+    -mean * libm::log(draws.fraction())
+}
+
 /// The inverse of the standard normal distribution (Acklam's rational approximation, relative error below 1.2e-9): one
 /// draw per value and, but for the tails, only the four operations that round alike everywhere.
 fn normal_quantile(p: f64) -> f64 {
@@ -182,6 +203,7 @@ mod tests {
             first(Key::new(1, 2), Purpose::Item, 1),
             first(Key::new(1, 1), Purpose::When, 1),
             first(Key::new(1, 1), Purpose::Item, 2),
+            Key::new(1, 1).draws_in(Purpose::Item, 1, 1).rng().next_u64(),
         ] {
             assert_ne!(base, other);
         }

@@ -4,7 +4,10 @@ use std::fmt;
 
 use dealer_sim::protocol::error::AapCode;
 
+use super::compile::Compiler;
 use super::fault::{Fault, quoted};
+use super::members::text_of;
+use super::yaml::{Kind, Node};
 
 /// Classes of outcomes that have members, such as `aap.RATE_LIMITED`; `ok` stands alone.
 const CLASSES: [&str; 8] = ["aap", "a2a", "rpc", "http", "transport", "timeout", "check", "protocol"];
@@ -76,6 +79,29 @@ impl Pattern {
             }
             _ => with(format!("{} is no outcome", quoted(text))).allowed(SYNTAX),
         })
+    }
+}
+
+impl Compiler<'_, '_> {
+    /// One outcome or a list of them, the value of `what`. `checks` are the names of the step's checks.
+    pub(super) fn patterns(&mut self, node: &Node, what: &str, checks: &[&str]) -> Option<Vec<Pattern>> {
+        let entries = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        if entries.is_empty() {
+            let what = format!("{what} names at least one outcome");
+            self.reporter.add(Fault::new(node.at, what).allowed("[ok]"));
+        }
+        let patterns: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                let with = |what: String| Fault::new(entry.at, what);
+                let text = text_of(entry, "an outcome", self.reporter)?;
+                Pattern::parse(text, checks, with).map_err(|fault| self.reporter.add(fault)).ok()
+            })
+            .collect();
+        patterns.into_iter().collect()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use dealer_sim::protocol::Skill;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::draw::{Key, Purpose};
-use super::expr::Env;
+use super::raw::Replaced;
 use super::step::{Item, Session, Step};
 use super::workload::{Flow, Scenario, Workload};
 
@@ -83,6 +84,17 @@ fn explain_items(flow: &Flow, session: &mut Session, out: &mut dyn fmt::Write) -
         let number = number + 1;
         match item {
             Item::Think(think) => writeln!(out, "    {number}. think {}", think.text)?,
+            Item::Pacing(pacing) => writeln!(
+                out,
+                "    {number}. pacing: goes on {} after the session, or this round of the loop, began",
+                pacing.text
+            )?,
+            Item::Loop(repeated) => writeln!(
+                out,
+                "    {number}. loop {}: repeats what follows, up to {}",
+                repeated.text, repeated.end
+            )?,
+            Item::EndLoop(start) => writeln!(out, "    {number}. end of the loop of {}", start + 1)?,
             Item::Step(step) => {
                 write!(out, "    {number}. step {}: {}", step.name, step.skill)?;
                 explain_step(step, session, out)?;
@@ -101,6 +113,27 @@ fn explain_step(step: &Step, session: &mut Session, out: &mut dyn fmt::Write) ->
     let now = Timestamp::from_second(EXAMPLE_MOMENT).unwrap_or(Timestamp::UNIX_EPOCH);
     step.render(session, now, false, &mut body);
     writeln!(out, "       sends {}", String::from_utf8_lossy(&body))?;
+    if let Some(raw) = &step.raw {
+        writeln!(out, "       replaces {} of the request", raw.names().join(", "))?;
+        explain_raw(&step.replaced(session, now).unwrap_or_default(), out)?;
+    }
+    if let Some(retry) = &step.retry {
+        let waits: Vec<String> = retry.delays.iter().map(|wait| format!("{wait:?}")).collect();
+        let key = match (step.skill, retry.fresh_key) {
+            (Skill::LeadSubmit, true) => ", each time with a fresh idempotency key",
+            (Skill::LeadSubmit, false) => ", always with the same idempotency key",
+            _ => "",
+        };
+        writeln!(
+            out,
+            "       is tried again up to {} times, honour {}, waits {}, jitter {}.{} %{key}",
+            retry.max,
+            retry.honour.name(),
+            waits.join(", "),
+            retry.jitter_permille / 10,
+            retry.jitter_permille % 10
+        )?;
+    }
     for extract in &step.extracts {
         match extract.slot {
             Some(slot) => {
@@ -111,11 +144,7 @@ fn explain_step(step: &Step, session: &mut Session, out: &mut dyn fmt::Write) ->
         }
     }
     for check in &step.checks {
-        let mut env = Env {
-            values: &session.values,
-            draws: session.key.draws(Purpose::When, step.position),
-            now: Timestamp::UNIX_EPOCH,
-        };
+        let mut env = session.env(session.draws(Purpose::When, step.position), Timestamp::UNIX_EPOCH);
         let tests: Vec<String> = check
             .tests
             .iter()
@@ -126,4 +155,25 @@ fn explain_step(step: &Step, session: &mut Session, out: &mut dyn fmt::Write) ->
     let expected: Vec<String> = step.expect.iter().map(ToString::to_string).collect();
     let then = if step.on_error_continue { "goes on" } else { "ends the session as failed" };
     writeln!(out, "       expects {}; anything else {then}", expected.join(", "))
+}
+
+fn explain_raw(replaced: &Replaced, out: &mut dyn fmt::Write) -> fmt::Result {
+    for (what, text) in [("method", &replaced.method), ("path", &replaced.path)] {
+        if let Some(text) = text {
+            writeln!(out, "         {what} {text}")?;
+        }
+    }
+    for (name, value) in &replaced.headers {
+        match value {
+            Some(value) => writeln!(out, "         header {name}: {value}")?,
+            None => writeln!(out, "         no header {name}")?,
+        }
+    }
+    if let Some(envelope) = &replaced.envelope {
+        writeln!(out, "         envelope, merged: {envelope}")?;
+    }
+    if let Some(body) = &replaced.body {
+        writeln!(out, "         body {:?}", String::from_utf8_lossy(body))?;
+    }
+    Ok(())
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::ast::PathStep;
-use super::draw::{Draws, Lognormal};
+use super::ast::{PathStep, duration};
+use super::draw::{Draws, Key, Lognormal, Purpose, exponential};
 use super::people;
 
 static NULL: Value = Value::Null;
@@ -17,22 +17,56 @@ pub(crate) struct Env<'v> {
     pub(crate) values: &'v [Value],
     pub(crate) draws: Draws,
     pub(crate) now: Timestamp,
+    pub(crate) key: KeySource,
+}
+
+/// Where the idempotency key of a request comes from, if its step says how to retry: a stream of its own, so that the
+/// key moves no other draw.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct KeySource {
+    /// The session, the step's position and the round of its loops.
+    pub(crate) place: Option<(Key, usize, u32)>,
+    /// The attempt, where each has a key of its own; else 0.
+    pub(crate) attempt: u32,
+}
+
+impl KeySource {
+    /// A key that is this run's own: the seed repeats the draw in every run, and a dealer remembers keys for a day.
+    fn draw(self, now: Timestamp) -> Value {
+        let Some((key, position, round)) = self.place else { return Value::Null };
+        // Positions stay below 2^20, attempts below 2^7.
+        let position = position | (self.attempt as usize) << 20;
+        let uuid = people::uuid(&mut key.draws_in(Purpose::IdempotencyKey, position, round));
+        Value::String(format!("{uuid} {}", people::timestamp(now)))
+    }
 }
 
 /// An expression whose result is a JSON value.
 #[derive(Debug, Clone)]
 pub(crate) enum Expr {
     Const(Value),
-    Slot { slot: usize, path: Box<[PathStep]> },
+    Slot {
+        slot: usize,
+        path: Box<[PathStep]>,
+    },
     Uniform(Box<Expr>, Box<Expr>),
-    Lognormal { law: Lognormal, integer: bool },
+    Lognormal {
+        law: Lognormal,
+        integer: bool,
+    },
     Pick(Box<[Expr]>),
     Int(Box<Expr>),
     Uuid,
     Now(Option<Offset>),
-    Buyer { prefers: &'static str },
-    Consent { channels: Box<[&'static str]> },
+    Buyer {
+        prefers: &'static str,
+    },
+    Consent {
+        channels: Box<[&'static str]>,
+    },
     Made(Made),
+    /// The request's own idempotency key, or one that is drawn for it if it has none or each attempt has a fresh one.
+    IdempotencyKey(Option<Box<Template>>),
 }
 
 /// A text made from nothing but draws.
@@ -53,25 +87,50 @@ pub(crate) struct Offset {
 }
 
 /// An expression whose result is a length of time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Pause {
     Fixed(Duration),
     Uniform(Duration, Duration),
     /// Of nanoseconds.
     Lognormal(Lognormal),
+    /// With this mean, in nanoseconds.
+    Exponential(f64),
+    /// What a name holds: a number of milliseconds or a text such as `1.5s`; nothing if it holds neither.
+    Slot {
+        slot: usize,
+        path: Box<[PathStep]>,
+    },
 }
 
 /// The longest time that a pause draws: the tail of a lognormal has no end, a run has.
 const MAX_PAUSE: Duration = Duration::from_secs(24 * 3600);
 
 impl Pause {
-    pub(crate) fn draw(&self, draws: &mut Draws) -> Duration {
+    pub(crate) fn draw(&self, values: &[Value], draws: &mut Draws) -> Duration {
+        // The cast saturates. Whole microseconds: what the last bits of a float say is no part of a plan.
+        let micros = |nanos: f64| Duration::from_micros((nanos / 1e3) as u64).min(MAX_PAUSE);
         match self {
             Pause::Fixed(length) => *length,
             Pause::Uniform(low, high) => draws.duration(*low, *high),
-            // The cast saturates. Whole microseconds: what the last bits of a float say is no part of a plan.
-            Pause::Lognormal(law) => Duration::from_micros((law.draw(draws) / 1e3) as u64).min(MAX_PAUSE),
+            Pause::Lognormal(law) => micros(law.draw(draws)),
+            Pause::Exponential(mean) => micros(exponential(*mean, draws)),
+            Pause::Slot { slot, path } => {
+                let value = values.get(*slot).map_or(&NULL, |value| follow(value, path));
+                pause_of_value(value).unwrap_or_default().min(MAX_PAUSE)
+            }
         }
+    }
+}
+
+/// The length of time that a value stands for: a number of milliseconds, or a text with its unit.
+pub(crate) fn pause_of_value(value: &Value) -> Option<Duration> {
+    match value {
+        Value::Number(number) => {
+            let millis = number.as_f64().filter(|millis| *millis >= 0.0)?;
+            Some(Duration::from_micros((millis * 1e3) as u64))
+        }
+        Value::String(text) => duration(text),
+        _ => None,
     }
 }
 
@@ -93,7 +152,7 @@ impl Expr {
             Expr::Pick(choices) => pick(choices, env),
             Expr::Int(inner) => Cow::Owned(to_integer(&inner.eval(env))),
             Expr::Uuid => text(people::uuid(&mut env.draws)),
-            Expr::Now(offset) => text(people::timestamp(shifted(env.now, offset.as_ref(), &mut env.draws))),
+            Expr::Now(offset) => text(people::timestamp(shifted(env, offset.as_ref()))),
             Expr::Buyer { prefers } => Cow::Owned(people::buyer(prefers, &mut env.draws)),
             Expr::Consent { channels } => Cow::Owned(people::consent(channels, env.now, &mut env.draws)),
             Expr::Made(made) => text(match made {
@@ -103,6 +162,8 @@ impl Expr {
                 Made::Email => people::email(&mut env.draws),
                 Made::Phone => people::phone(&mut env.draws),
             }),
+            Expr::IdempotencyKey(Some(own)) if env.key.attempt == 0 => own.eval(env),
+            Expr::IdempotencyKey(_) => Cow::Owned(env.key.draw(env.now)),
         }
     }
 }
@@ -167,9 +228,10 @@ fn to_integer(value: &Value) -> Value {
     }
 }
 
-fn shifted(now: Timestamp, offset: Option<&Offset>, draws: &mut Draws) -> Timestamp {
+fn shifted(env: &mut Env<'_>, offset: Option<&Offset>) -> Timestamp {
+    let now = env.now;
     let Some(Offset { length, negative }) = offset else { return now };
-    let length = length.draw(draws);
+    let length = length.draw(env.values, &mut env.draws);
     if *negative { now.saturating_sub(length) } else { now.saturating_add(length) }.unwrap_or(now)
 }
 
@@ -211,6 +273,18 @@ pub(crate) enum TextPiece {
 }
 
 impl Template {
+    /// The value, if nothing in it changes.
+    pub(crate) fn constant(&self) -> Option<Value> {
+        match self {
+            Template::Const(value) => Some(value.clone()),
+            Template::List(items) => items.iter().map(Template::constant).collect(),
+            Template::Map(members) => {
+                members.iter().map(|(name, member)| Some((name.clone(), member.constant()?))).collect()
+            }
+            Template::Expr(_) | Template::Text(_) => None,
+        }
+    }
+
     /// The value. A member or element that is exactly one `${…}` with nothing in it is left out, see
     /// [`Step::render`](super::Step::render).
     pub(crate) fn eval<'e>(&'e self, env: &mut Env<'e>) -> Cow<'e, Value> {
@@ -257,7 +331,6 @@ pub(crate) fn join<'e>(pieces: &'e [TextPiece], env: &mut Env<'e>) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::draw::{Key, Purpose};
     use super::*;
 
     #[test]
@@ -295,10 +368,24 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_may_come_from_a_name() {
+        let values = [json!({"a": 12.5, "b": "1.5s", "c": true, "d": -1})];
+        let mut draws = Key::new(1, 1).draws(Purpose::Item, 0);
+        for (member, millis) in [("a", 12.5), ("b", 1500.0), ("c", 0.0), ("d", 0.0), ("e", 0.0)] {
+            let pause = Pause::Slot { slot: 0, path: Box::new([PathStep::Member(member.to_owned())]) };
+            assert_eq!(
+                pause.draw(&values, &mut draws),
+                Duration::from_micros((millis * 1e3) as u64),
+                "{member}"
+            );
+        }
+    }
+
+    #[test]
     fn a_pause_never_exceeds_a_day() {
         let law = Lognormal::new(1e9, 1e30).unwrap();
         let longest = (0..1000)
-            .map(|ordinal| Pause::Lognormal(law).draw(&mut Key::new(1, ordinal).draws(Purpose::Item, 0)))
+            .map(|ordinal| Pause::Lognormal(law).draw(&[], &mut Key::new(1, ordinal).draws(Purpose::Item, 0)))
             .max();
         assert_eq!(longest, Some(MAX_PAUSE));
     }

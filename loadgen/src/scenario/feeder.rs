@@ -24,6 +24,23 @@ pub(crate) enum Pick {
     Sequential,
     /// Any row, drawn for each session.
     Random,
+    /// Row n for session n, and no session after the last row: each row is used once at most, in all shards together.
+    Unique,
+    /// One row for all sessions of a run, drawn from its seed.
+    Shared,
+}
+
+impl Pick {
+    pub(crate) const ALL: [Pick; 4] = [Pick::Sequential, Pick::Random, Pick::Unique, Pick::Shared];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Pick::Sequential => "sequential",
+            Pick::Random => "random",
+            Pick::Unique => "unique",
+            Pick::Shared => "shared",
+        }
+    }
 }
 
 /// The rows of one file and the way to pick one.
@@ -43,7 +60,14 @@ impl Feeder {
         self.rows.get(match self.pick {
             Pick::Sequential => (ordinal % length as u64) as usize,
             Pick::Random => key.draws(Purpose::Feeder, position).index(length),
+            Pick::Unique => usize::try_from(ordinal).ok()?,
+            Pick::Shared => key.of_run().draws(Purpose::Feeder, position).index(length),
         })
+    }
+
+    /// No more sessions than this have a row.
+    pub(crate) fn session_limit(&self) -> Option<u64> {
+        (self.pick == Pick::Unique).then_some(self.rows.len() as u64)
     }
 }
 
@@ -70,7 +94,8 @@ impl Rows {
         self.starts.len()
     }
 
-    fn get(&self, index: usize) -> Option<Value> {
+    /// A row, an object.
+    pub(crate) fn get(&self, index: usize) -> Option<Value> {
         let text = self.source.text.get(*self.starts.get(index)? as usize..)?;
         match self.form {
             Form::Jsonl => serde_json::from_str(text.lines().next()?).ok(),
@@ -82,7 +107,7 @@ impl Rows {
     }
 }
 
-/// The rows of a file. Faults are reported at their place in that file.
+/// The rows of a file; their columns are those of the first one. Faults are reported at their place in that file.
 pub(crate) fn read(path: &Path, text: String, faults: &mut Faults) -> Option<Rows> {
     let source = Arc::new(Source { path: path.to_owned(), text });
     let mut reporter = Reporter { source: source.clone(), faults };
@@ -96,6 +121,16 @@ pub(crate) fn read(path: &Path, text: String, faults: &mut Faults) -> Option<Row
         return None;
     }
     Some(Rows { source, columns, form, starts })
+}
+
+impl Rows {
+    /// A fault of one row, at its place in the file.
+    pub(crate) fn complain(&self, index: usize, what: impl Into<String>, faults: &mut Faults) {
+        let start = self.starts.get(index).map_or(0, |start| *start as usize);
+        let line = 1 + self.source.text.get(..start).unwrap_or_default().matches('\n').count();
+        let mut reporter = Reporter { source: self.source.clone(), faults };
+        reporter.add(Fault::new(Pos { line, ..Pos::START }, what));
+    }
 }
 
 fn too_long(at: Pos) -> Fault {
@@ -337,5 +372,12 @@ mod tests {
         };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
+        let unique = feeder(Pick::Unique);
+        let drawn: Vec<_> = (0..5).map(|n| unique.row(Key::new(1, n), n, 0).is_some()).collect();
+        assert_eq!((drawn, unique.session_limit()), (vec![true, true, true, false, false], Some(3)));
+        let shared = feeder(Pick::Shared);
+        let rows = |seed| (0..20).map(|n| shared.row(Key::new(seed, n), n, 0)).collect::<Vec<_>>();
+        assert!((0..20).all(|seed| rows(seed).windows(2).all(|pair| pair[0] == pair[1])));
+        assert!((0..20).any(|seed| rows(seed)[0] != rows(0)[0]));
     }
 }

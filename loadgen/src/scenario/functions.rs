@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::ast::{self, Arg, Ast, AstKind};
 use super::compile::{Compiler, Place};
 use super::draw::Lognormal;
-use super::expr::{Expr, Made, Offset, Pause};
+use super::expr::{Expr, Made, Offset, Pause, pause_of_value};
 use super::fault::{Fault, quoted};
 use super::people::{CHANNELS, PREFERENCES};
 use super::yaml::Node;
@@ -30,8 +30,8 @@ pub(crate) const FUNCTIONS: [&str; 13] = [
 ];
 
 /// What `think` takes.
-const PAUSES: &str =
-    "a duration (250ms, 30s, 2m, 24h), uniform(100ms, 500ms), lognormal(p50=200ms, p99=1500ms)";
+const PAUSES: &str = "a duration (250ms, 30s, 2m, 24h), uniform(100ms, 500ms), lognormal(p50=200ms, p99=1500ms), exponential(mean=2s), \
+                      the name of a value";
 
 impl Compiler<'_, '_> {
     /// A call whose result is sent or compared.
@@ -196,14 +196,15 @@ impl Compiler<'_, '_> {
         Some(Expr::Consent { channels: channels.into() })
     }
 
-    /// The value of `think`: an expression without `${}` whose result is a length of time.
-    pub(crate) fn think(&mut self, node: &Node) -> Option<Pause> {
+    /// The value of `what`, `think` or `pacing`: an expression without `${}` whose result is a length of time.
+    pub(crate) fn pause(&mut self, node: &Node, what: &str) -> Option<Pause> {
         let Some(text) = node.text() else {
-            self.reporter.add(Fault::new(node.at, format!("`think` is {}", node.sort())).allowed(PAUSES));
+            self.reporter.add(Fault::new(node.at, format!("`{what}` is {}", node.sort())).allowed(PAUSES));
             return None;
         };
         if text.contains("${") {
-            let fault = Fault::new(node.at, "`think` is an expression already, it stands without `${}`");
+            let what = format!("`{what}` is an expression already, it stands without `${{}}`");
+            let fault = Fault::new(node.at, what);
             self.reporter.add(fault.allowed(PAUSES));
             return None;
         }
@@ -245,6 +246,25 @@ impl Compiler<'_, '_> {
                 {
                     return Some(Pause::Lognormal(law));
                 }
+            }
+            AstKind::Call { function, args } if function == "exponential" => {
+                if let [Arg { name: Some(name), value: mean }] = &args[..]
+                    && name == "mean"
+                    && let Some(mean) = length(mean)
+                {
+                    return Some(Pause::Exponential(nanos(mean)));
+                }
+            }
+            AstKind::Name { name, path } => {
+                return match self.name(node, ast, name, path)? {
+                    Expr::Slot { slot, path } => Some(Pause::Slot { slot, path }),
+                    // A value of `--set`.
+                    Expr::Const(value) => match pause_of_value(&value) {
+                        Some(length) => Some(Pause::Fixed(length)),
+                        None => self.refuse(node, ast, format!("{value} is no length of time"), PAUSES),
+                    },
+                    _ => None,
+                };
             }
             AstKind::Literal(Value::Number(_)) => {
                 return self.refuse(node, ast, "a duration needs its unit", PAUSES);

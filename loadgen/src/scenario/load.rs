@@ -15,11 +15,14 @@ use super::fault::{Fault, Faults, LoadError, Pos, Reporter, Source, quoted};
 use super::feeder::{self, Feeder, MAX_FEEDER_BYTES};
 use super::flows::{Names, compile_flow};
 use super::members::is_name;
+use super::trace::{self, Trace};
 use super::workload::{Fed, Flow, Scenario, Variable, Workload};
 use super::yaml::{self, Kind, Node, plain_value};
 
 /// Bytes of a scenario file.
 const MAX_SCENARIO_BYTES: u64 = 1 << 20;
+/// Bytes of a trace; it is held in memory, as its text.
+const MAX_TRACE_BYTES: u64 = 256 << 20;
 /// What a scenario's text is held to.
 const LIMITS: Limits = Limits {
     nodes: 100_000,
@@ -116,7 +119,15 @@ impl<'l, 'n> Loader<'l, 'n> {
         let mut slots = BTreeMap::new();
         let mut visible = BTreeSet::new();
         let (feeders, all_read) = self.feeders(draft, &mut slots);
-        let complete = all_read && draft.complete;
+        let trace = draft.trace.and_then(|file| self.trace(draft, file));
+        let complete = all_read && draft.complete && draft.trace.is_some() == trace.is_some();
+        let mut traced = Vec::new();
+        for column in trace.iter().flat_map(|trace| &trace.columns) {
+            let next = slots.len();
+            let slot = *slots.entry(column.clone()).or_insert(next);
+            visible.insert(column.clone());
+            traced.push((column.clone(), slot));
+        }
         for fed in &feeders {
             visible.insert(fed.name.clone());
             visible.extend(fed.columns.iter().map(|(name, _)| name.clone()));
@@ -153,7 +164,20 @@ impl<'l, 'n> Loader<'l, 'n> {
             feeders,
             variables,
             flows,
+            trace: trace.map(|trace| (trace, traced)),
         });
+    }
+
+    /// The sessions that a trace lists.
+    fn trace(&mut self, draft: &Draft<'_>, file: &Node) -> Option<Trace> {
+        if self.drafts.len() > 1 {
+            let what = "a scenario with a `trace` runs alone: the trace says when each session starts";
+            self.reporter(draft).add(Fault::new(file.at, what));
+        }
+        let path = draft.source.path.parent().unwrap_or(Path::new("")).join(file.text().unwrap_or_default());
+        let text = self.feeder_text(draft, file, &path, MAX_TRACE_BYTES)?;
+        let flows: Vec<&str> = draft.flows.iter().map(|flow| flow.name).collect();
+        trace::read(&path, text, &flows, self.faults)
     }
 
     /// Reads the feeders of a scenario, but for those that `--set` replaces, and tells whether all could be read. Their
@@ -168,7 +192,7 @@ impl<'l, 'n> Loader<'l, 'n> {
             };
             let relative = file.text().unwrap_or_default();
             let path = draft.source.path.parent().unwrap_or(Path::new("")).join(relative);
-            let read = self.feeder_text(draft, file, &path);
+            let read = self.feeder_text(draft, file, &path, MAX_FEEDER_BYTES);
             let Some(rows) = read.and_then(|text| feeder::read(&path, text, self.faults)) else {
                 all_read = false;
                 continue;
@@ -189,8 +213,8 @@ impl<'l, 'n> Loader<'l, 'n> {
     }
 
     /// The text of a feeder's file, which the scenario names at `file`.
-    fn feeder_text(&mut self, draft: &Draft<'_>, file: &Node, path: &Path) -> Option<String> {
-        match read_bounded(path, MAX_FEEDER_BYTES).map(into_text) {
+    fn feeder_text(&mut self, draft: &Draft<'_>, file: &Node, path: &Path, limit: u64) -> Option<String> {
+        match read_bounded(path, limit).map(into_text) {
             Ok(Ok(text)) => Some(text),
             Ok(Err((text, at))) => {
                 let source = Arc::new(Source { path: path.to_owned(), text });

@@ -1,6 +1,6 @@
 //! The test mark of leads that go to a real dealer: people there read `message` and the name of the source agent.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ast::PathStep;
 use super::expr::{Expr, Template, TextPiece};
@@ -37,6 +37,28 @@ pub(crate) fn marked(members: &[(String, Template)]) -> Vec<(String, Template)> 
         None | Some(Template::Expr(_)) => Template::Map(vec![("name".to_owned(), constant(NAMELESS))]),
         Some(invalid) => invalid,
     });
+    members
+}
+
+/// The same for members that only exist when the session runs.
+pub(crate) fn mark_members(members: &Map<String, Value>) -> Map<String, Value> {
+    let mut members = members.clone();
+    match members.get_mut("message") {
+        None | Some(Value::Null) => drop(members.insert("message".to_owned(), Value::from(MESSAGE))),
+        Some(Value::String(text)) => *text = format!("{MESSAGE} {text}"),
+        Some(_) => {}
+    }
+    let agent = members.entry("source_agent").or_insert(Value::Null);
+    if agent.is_null() {
+        *agent = Value::Object(Map::new());
+    }
+    if let Value::Object(own) = agent {
+        match own.get_mut("name") {
+            None | Some(Value::Null) => drop(own.insert("name".to_owned(), Value::from(NAMELESS))),
+            Some(Value::String(name)) => name.push_str(AGENT),
+            Some(_) => {}
+        }
+    }
     members
 }
 

@@ -31,20 +31,36 @@
 //! | `now()`, `now(+48h)`, `now(-5m)`, `now(uniform(24h, 72h))` | a time in UTC, RFC 3339 |
 //! | `buyer()`, `buyer(prefers=email)` | a Customer of lead.submit |
 //! | `consent()`, `consent(email, phone)` | a ConsentGrant given a little before; without arguments for all three channels |
+//! | `exponential(mean=2s)` | in `think` and `pacing`: a length of time with this mean |
 //! | `first_name()`, `last_name()`, `email()`, `phone()` | texts |
+//!
+//! What a flow does besides steps: `think: 2s` (a pause), `pacing: 10s` (a pause that ends 10 s after the session, or this
+//! round of a loop, began), `loop: 3` or `loop: { while: "${more}", max: 20 }` with `do: [ … ]`, and `include: flow`.
+//!
+//! A step may say `retry` (`honour: server|fixed|exponential|none`, `max`, `delays`, `jitter`, `idempotency_key: keep|fresh`,
+//! `on`). Each attempt is a request of its own, with its own outcome and latency; its intended time is the end of the one
+//! before plus the wait. The step is what its last attempt was, `expect` speaks of that, and its `total` in the summary spans
+//! all attempts. `raw` sends something else than the protocol asks for (`method`, `path`, `headers`, `envelope`, `body`,
+//! `body_base64`); its connection is not used again.
+//!
+//! A feeder picks `sequential` (row n for session n, round and round), `random`, `unique` (each row once, then no more
+//! sessions) or `shared` (one row for all sessions) rows. A `trace` lists the sessions themselves: when each starts, which flow
+//! it runs, and values. All of it depends on the seed and the session's number alone, so that shards share the work without
+//! speaking to each other.
 //!
 //! `now` and `consent` need the moment of sending: they stand in a `request`. A check compares with constants and names.
 //! Variables are evaluated in the order written, each may use those before it. A name stands for what `--set` gives it,
 //! else for what a step extracted, else for a feeder's row or column, else for its variable.
 //!
 //! The way of a file: `yaml` (text to tree) and `draft` (outline), then `compile` and `functions` (expressions), `flows`
-//! (steps) and `load` (all together). What runs is `workload`, `step`, `body` (requests) and `pointer` and `check`
-//! (replies). Nothing here opens a socket, reads a clock or draws from an unseeded source.
+//! (steps), `retry` and `raw`, and `load` (all together). What runs is `workload`, `cursor` (the way along a flow), `step`,
+//! `body` (requests) and `pointer` and `check` (replies). Nothing here opens a socket, reads a clock or draws from an unseeded source.
 
 mod ast;
 mod body;
 mod check;
 mod compile;
+mod cursor;
 mod draft;
 mod draw;
 mod expect;
@@ -58,12 +74,20 @@ mod mark;
 mod members;
 mod people;
 mod pointer;
+mod raw;
+mod retry;
 mod step;
+mod trace;
 mod workload;
 
 pub use check::CheckFailed;
+pub use cursor::Loop;
 pub use dealer_sim::document::{Fault, LoadError};
 use dealer_sim::document::{fault, yaml};
+pub(crate) use draft::MAX_LOOPS;
 pub use load::load;
+pub use raw::Replaced;
+pub(crate) use raw::merge_patch;
+pub use retry::Word;
 pub use step::{Item, ReplyParts, Session, Step, Think};
 pub use workload::{Flow, Workload};

@@ -10,10 +10,13 @@ use serde_json::Value;
 
 use super::body::Body;
 use super::check::{Check, CheckFailed};
+use super::cursor::{Cursor, Loop};
 use super::draw::{Draws, Key, Purpose};
 use super::expect::Pattern;
-use super::expr::{Env, Pause, Template, is_true};
+use super::expr::{Env, KeySource, Pause, Template, is_true};
 use super::pointer::Reader;
+use super::raw::{Raw, Replaced};
+use super::retry::{Retry, Word};
 
 /// One run of a flow: its variables, what it extracted, and the key of its draws. All of it follows from the run's seed,
 /// the session's ordinal and the replies.
@@ -23,6 +26,7 @@ pub struct Session {
     pub(crate) key: Key,
     pub(crate) values: Vec<Value>,
     pub(crate) slots: Arc<BTreeMap<String, usize>>,
+    pub(crate) cursor: Cursor,
 }
 
 impl Session {
@@ -37,18 +41,28 @@ impl Session {
         self.values.get(*self.slots.get(name)?).filter(|value| !value.is_null())
     }
 
-    fn env(&self, draws: Draws, now: Timestamp) -> Env<'_> {
-        Env { values: &self.values, draws, now }
+    pub(crate) fn env(&self, draws: Draws, now: Timestamp) -> Env<'_> {
+        Env { values: &self.values, draws, now, key: KeySource::default() }
     }
 }
 
 /// One thing that a session does. `include` is resolved at load.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a flow is a short list that is made once, and most of it are steps"
+)]
 pub enum Item {
     /// A request and what becomes of its reply.
     Step(Step),
     /// A pause before the next item.
     Think(Think),
+    /// A pause that ends a certain time after the session, or the round of the innermost loop, began.
+    Pacing(Think),
+    /// The begin of a loop, and of each of its rounds.
+    Loop(Loop),
+    /// The end of a loop that began at this index; never handed out by [`Session::next`].
+    EndLoop(usize),
 }
 
 /// A pause.
@@ -62,7 +76,8 @@ pub struct Think {
 impl Think {
     /// The length of this pause in this session, at most 24 hours: the same each time it is asked for.
     pub fn draw(&self, session: &mut Session) -> Duration {
-        self.pause.draw(&mut session.key.draws(Purpose::Item, self.position))
+        let mut draws = session.draws(Purpose::Item, self.position);
+        self.pause.draw(&session.values, &mut draws)
     }
 }
 
@@ -85,6 +100,8 @@ pub struct Step {
     pub(crate) checks: Vec<Check>,
     pub(crate) expect: Vec<Pattern>,
     pub(crate) on_error_continue: bool,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) raw: Option<Raw>,
 }
 
 /// A condition of a step.
@@ -142,7 +159,7 @@ impl Step {
 
     /// Whether `when` lets the step run in this session. It may draw: the same each time it is asked.
     pub fn is_due(&self, session: &Session) -> bool {
-        let draws = session.key.draws(Purpose::When, self.position);
+        let draws = session.draws(Purpose::When, self.position);
         let mut env = session.env(draws, Timestamp::UNIX_EPOCH);
         self.when.iter().all(|when| is_true(&when.condition.eval(&mut env)))
     }
@@ -156,9 +173,58 @@ impl Step {
     /// and `source_agent.name`. The same session renders the same bytes each time, but for `now` and what it extracted
     /// since: a repeated request is the same request, its idempotency key included.
     pub fn render(&self, session: &mut Session, now: Timestamp, mark_test: bool, out: &mut Vec<u8>) {
-        let mut env = session.env(session.key.draws(Purpose::Item, self.position), now);
+        self.render_attempt(session, 0, now, mark_test, out);
+    }
+
+    /// As [`render`](Step::render), for attempt number `attempt` (from 0) of a step with `retry`: where each attempt has a
+    /// fresh idempotency key, it differs in that.
+    pub fn render_attempt(
+        &self,
+        session: &mut Session,
+        attempt: u32,
+        now: Timestamp,
+        mark_test: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let mut env = session.env(session.draws(Purpose::Item, self.position), now);
+        let fresh = self.retry.as_ref().is_some_and(|retry| retry.fresh_key);
+        env.key = KeySource {
+            place: Some((session.key, self.position, session.round())),
+            attempt: if fresh { attempt } else { 0 },
+        };
         let body = self.marked.as_ref().filter(|_| mark_test).unwrap_or(&self.body);
         body.render(&mut env, out);
+    }
+
+    /// Whether the step may be tried again.
+    pub fn retries(&self) -> bool {
+        self.retry.is_some()
+    }
+
+    /// Whether each attempt is a request of its own, with its own moment and idempotency key; else an attempt repeats the
+    /// payload of the first, byte for byte.
+    pub fn renews_attempts(&self) -> bool {
+        self.retry.as_ref().is_some_and(|retry| retry.fresh_key)
+    }
+
+    /// How long to wait before the next attempt, after attempt number `attempt` (from 0) had this outcome and the dealer
+    /// said that of it; `None` if there is none. The same each time it is asked.
+    pub fn retry_after(
+        &self,
+        session: &Session,
+        attempt: u32,
+        outcome: &str,
+        word: Word,
+    ) -> Option<Duration> {
+        // Positions stay below 2^20, attempts below 2^7.
+        let mut draws = session.draws(Purpose::Retry, self.position | (attempt as usize) << 20);
+        self.retry.as_ref()?.wait(attempt, outcome, word, &mut draws)
+    }
+
+    /// What `raw` replaces of this request; `None` for a step that has none.
+    pub fn replaced(&self, session: &Session, now: Timestamp) -> Option<Replaced> {
+        let mut env = session.env(session.draws(Purpose::Item, self.position), now);
+        Some(self.raw.as_ref()?.replaced(&mut env))
     }
 
     /// Whether the reply has to be read at all: the step extracts or checks something.
@@ -176,12 +242,12 @@ impl Step {
     pub fn read_reply(&self, session: &mut Session, reply: ReplyParts<'_>) -> Result<(), CheckFailed> {
         let found = self.reader.read(reply.body, reply.header);
         for extract in &self.extracts {
-            if let Some(value) = extract.slot.and_then(|slot| session.values.get_mut(slot)) {
-                *value = found[extract.place].clone();
+            if let Some(slot) = extract.slot {
+                session.set(slot, found[extract.place].clone());
             }
         }
         // A check draws nothing and has no time: refused at load.
-        let mut env = session.env(session.key.draws(Purpose::When, self.position), Timestamp::UNIX_EPOCH);
+        let mut env = session.env(session.draws(Purpose::When, self.position), Timestamp::UNIX_EPOCH);
         self.checks.iter().try_for_each(|check| check.apply(&found[check.place], &mut env))
     }
 

@@ -7,10 +7,12 @@ use dealer_sim::protocol::Skill;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cursor::Cursor;
 use super::draw::{Key, Purpose};
-use super::expr::{Env, Template};
+use super::expr::{Env, KeySource, Template};
 use super::feeder::Feeder;
-use super::step::{Item, Session};
+use super::step::{Item, Session, Step};
+use super::trace::Trace;
 
 /// The scenarios of one run, checked and compiled. Several mix with equal weight for each file.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(crate) struct Scenario {
     pub(crate) variables: Vec<Variable>,
     /// The flows played, as indices into [`Workload::flows`]. Their weights are not all 0.
     pub(crate) flows: Vec<usize>,
+    /// What says when each session starts and what it runs; with its columns and their slots.
+    pub(crate) trace: Option<(Trace, Vec<(String, usize)>)>,
 }
 
 /// A feeder and the slots it fills: the whole row, and its columns.
@@ -101,12 +105,38 @@ impl Workload {
         self.flows.iter().map(steps).sum()
     }
 
+    /// When each session starts, in nanoseconds, if the scenario has a trace.
+    pub fn arrivals(&self) -> Option<Arc<[u64]>> {
+        self.scenarios.iter().find_map(|scenario| Some(scenario.trace.as_ref()?.0.times()))
+    }
+
+    /// No more sessions than this can be begun: a trace, or a feeder whose rows are used once, has no more.
+    pub fn session_limit(&self) -> Option<u64> {
+        let feeders = self.scenarios.iter().flat_map(|scenario| &scenario.feeders);
+        let unique = feeders.filter_map(|fed| fed.feeder.session_limit());
+        unique.chain(self.arrivals().map(|times| times.len() as u64)).min()
+    }
+
+    /// The steps whose `raw` may send a lead that no test mark can be put into.
+    pub fn hidden_leads(&self) -> Vec<String> {
+        let steps = self.flows.iter().flat_map(Flow::items).filter_map(|item| match item {
+            Item::Step(step) => Some(step),
+            _ => None,
+        });
+        let hidden = steps.filter(|step| step.raw.as_ref().is_some_and(|raw| raw.may_hide_lead));
+        hidden.map(Step::label).collect()
+    }
+
     /// Begins session `ordinal` (from 0) of a run with this seed: picks its file with equal chance and its flow by weight,
     /// and evaluates its variables. Equal arguments give an equal session, whatever else runs.
     pub fn begin(&self, seed: u64, ordinal: u64) -> Session {
         let key = Key::new(seed, ordinal);
         let mut draws = key.draws(Purpose::Flow, 0);
         let scenario = &self.scenarios[draws.index(self.scenarios.len())];
+        if let Some((trace, _)) = &scenario.trace {
+            let flow = scenario.flows.get(trace.flow(ordinal)).copied().unwrap_or_default();
+            return self.session(flow, key, ordinal);
+        }
         let weight = |flow: &usize| self.flows[*flow].weight;
         let mut left = draws.below(scenario.flows.iter().map(weight).sum());
         let chosen = scenario.flows.iter().find(|flow| {
@@ -129,13 +159,21 @@ impl Workload {
                 values[fed.slot] = row;
             }
         }
+        if let Some((trace, columns)) = &scenario.trace
+            && let Some(row) = trace.row(ordinal)
+        {
+            for (column, slot) in columns {
+                values[*slot] = row.get(column).cloned().unwrap_or_default();
+            }
+        }
         for variable in &scenario.variables {
             let draws = key.draws(Purpose::Variable, variable.position);
-            let mut env = Env { values: &values, draws, now: Timestamp::UNIX_EPOCH };
+            let now = Timestamp::UNIX_EPOCH;
+            let mut env = Env { values: &values, draws, now, key: KeySource::default() };
             let value = variable.template.eval(&mut env).into_owned();
             values[variable.slot] = value;
         }
-        Session { flow, key, values, slots: scenario.slots.clone() }
+        Session { flow, key, values, slots: scenario.slots.clone(), cursor: Cursor::default() }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::cli::{FindMaxArgs, RunArgs, SweepArgs};
+use crate::cli::{FindMaxArgs, LoadArgs, RunArgs, SweepArgs};
 use crate::report::RunResult;
 use crate::run::{Measured, Ready, RunError};
 use crate::settings::Settings;
@@ -153,12 +153,15 @@ fn read_find_max(args: &FindMaxArgs) -> Result<Options, RunError> {
     let mut faults = Vec::new();
     let run = &args.run;
     for (flag, is_given) in [
-        ("users", run.users.is_some()),
-        ("stages", run.stages.is_some()),
-        ("duration", run.duration.is_some()),
-        ("sessions", run.sessions.is_some()),
-        ("warmup", run.warmup != "0s"),
+        ("users", run.load.users.is_some()),
+        ("stages", run.load.stages.is_some()),
+        ("duration", run.load.duration.is_some()),
+        ("sessions", run.load.sessions.is_some()),
+        ("warmup", run.load.warmup != "0s"),
         ("threshold", !run.thresholds.is_empty()),
+        ("start-at", run.load.start_at.is_some()),
+        ("sine", run.load.sine.is_some()),
+        ("shard", run.load.shard.is_some()),
     ] {
         if is_given {
             faults.push(format!(
@@ -180,7 +183,7 @@ fn read_find_max(args: &FindMaxArgs) -> Result<Options, RunError> {
         rate.unwrap_or(1.0)
     };
     let mut options = Options::default();
-    if let Some(text) = &run.rate {
+    if let Some(text) = &run.load.rate {
         options.start = positive_rate("rate", text);
     }
     options.highest = positive_rate("max-rate", &args.max_rate);
@@ -194,20 +197,20 @@ fn read_find_max(args: &FindMaxArgs) -> Result<Options, RunError> {
 
 /// The settings of the run at one rate: those of `run` with the load filled in.
 fn step_settings(args: &FindMaxArgs, rate: f64, index: usize) -> Result<Settings, RunError> {
-    let run = RunArgs {
+    let load = LoadArgs {
         rate: Some(format!("{rate}/s")),
         duration: Some(args.step_duration.clone()),
         warmup: args.settle.clone(),
-        thresholds: args.slo.clone(),
-        ..args.run.clone()
+        ..args.run.load.clone()
     };
+    let run = RunArgs { load, thresholds: args.slo.clone(), ..args.run.clone() };
     read_settings(run, index, &show_rate(rate).replace("/s", ""))
 }
 
 /// Each run has a seed of its own, so that no run repeats the leads of the one before, and a folder of its own.
 fn read_settings(mut run: RunArgs, index: usize, name: &str) -> Result<Settings, RunError> {
-    if let Ok(seed) = run.seed.parse::<u64>() {
-        run.seed = seed.wrapping_add(index as u64).to_string();
+    if let Ok(seed) = run.load.seed.parse::<u64>() {
+        run.load.seed = seed.wrapping_add(index as u64).to_string();
     }
     run.out = run.out.map(|out| out.join(format!("{:02}-{name}", index + 1)));
     run.quiet = true;
@@ -220,7 +223,8 @@ pub(crate) async fn sweep(args: &SweepArgs) -> Result<(Swept, SearchEnding), Run
     let mut signals = Signals::listen().map_err(RunError::failed)?;
     let settings = |index: usize| {
         let users = users.get(index).copied().unwrap_or(1).to_string();
-        read_settings(RunArgs { users: Some(users.clone()), ..args.run.clone() }, index, &users)
+        let load = LoadArgs { users: Some(users.clone()), ..args.run.load.clone() };
+        read_settings(RunArgs { load, ..args.run.clone() }, index, &users)
     };
     let ready = Ready::prepare(&settings(0)?, &mut signals).await?;
     let mut swept = Swept {
@@ -261,12 +265,15 @@ pub(crate) async fn sweep(args: &SweepArgs) -> Result<(Swept, SearchEnding), Run
 
 fn read_sweep(run: &RunArgs) -> Result<Vec<u32>, RunError> {
     let mut faults = Vec::new();
-    for (flag, is_given) in [("rate", run.rate.is_some()), ("stages", run.stages.is_some())] {
+    if run.load.start_at.is_some() {
+        faults.push("--start-at is not for sweep: it makes several runs".to_owned());
+    }
+    for (flag, is_given) in [("rate", run.load.rate.is_some()), ("stages", run.load.stages.is_some())] {
         if is_given {
             faults.push(format!("--{flag} is not for sweep: it has users, who do as much as they can"));
         }
     }
-    let text = run.users.as_deref().unwrap_or("");
+    let text = run.load.users.as_deref().unwrap_or("");
     let users: Option<Vec<u32>> =
         text.split(',').map(|count| count.trim().parse().ok().filter(|count| *count > 0)).collect();
     match users {

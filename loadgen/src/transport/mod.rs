@@ -60,6 +60,8 @@ pub struct Options {
     pub ca: Option<PathBuf>,
     /// Whether any certificate is believed.
     pub insecure: bool,
+    /// The PEM files of the certificate to show to the server and of its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
     /// Headers that every request carries, checked already.
     pub headers: Vec<(String, String)>,
 }
@@ -94,7 +96,10 @@ pub enum PrepareError {
 impl PrepareError {
     /// Whether what the user gave is at fault, and not what was found.
     pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, PrepareError::Tls(TlsError::Authority { .. } | TlsError::Name(_)))
+        matches!(
+            self,
+            PrepareError::Tls(TlsError::Authority { .. } | TlsError::Identity { .. } | TlsError::Name(_))
+        )
     }
 }
 
@@ -108,7 +113,7 @@ impl Config {
             return Err(resolve("it has no address".to_owned()));
         }
         let tls = if address.tls {
-            Some(Tls::to(&address.host, options.ca.as_deref(), options.insecure)?)
+            Some(Tls::to(&address.host, options.ca.as_deref(), options.insecure, options.identity.as_ref())?)
         } else {
             None
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 /// TLS to one host.
@@ -30,6 +30,16 @@ pub enum TlsError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The files of --cert and --key cannot be read or do not belong together.
+    #[error("--cert {cert} and --key {key}: {reason}")]
+    Identity {
+        /// The file with the certificate.
+        cert: PathBuf,
+        /// The file with the key.
+        key: PathBuf,
+        /// What is wrong with them.
+        reason: String,
+    },
     /// No certificates of authorities were found on this machine.
     #[error("this machine has no list of certificate authorities where it is looked for; give one with --ca")]
     NoRoots,
@@ -48,17 +58,37 @@ const SYSTEM_ROOTS: [&str; 5] = [
 ];
 
 impl Tls {
-    /// TLS to `host`: believing the authorities of `ca`, or those of this machine, or, if `insecure`, anyone.
-    pub(super) fn to(host: &str, ca: Option<&Path>, insecure: bool) -> Result<Tls, TlsError> {
+    /// TLS to `host`: believing the authorities of `ca`, or those of this machine, or, if `insecure`, anyone. `identity` is
+    /// the certificate shown to a server that asks for one, and its key.
+    pub(super) fn to(
+        host: &str,
+        ca: Option<&Path>,
+        insecure: bool,
+        identity: Option<&(PathBuf, PathBuf)>,
+    ) -> Result<Tls, TlsError> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
-        let mut client = if insecure {
+        let builder = if insecure {
             let anyone = Arc::new(Anyone { provider });
-            builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(anyone)
         } else {
-            builder.with_root_certificates(roots(ca)?).with_no_client_auth()
+            builder.with_root_certificates(roots(ca)?)
+        };
+        let mut client = match identity {
+            None => builder.with_no_client_auth(),
+            Some((cert, key)) => {
+                let fault =
+                    |reason: String| TlsError::Identity { cert: cert.clone(), key: key.clone(), reason };
+                let chain = read_pem(cert).map_err(|error| fault(format!("the certificate: {error}")))?;
+                if chain.is_empty() {
+                    return Err(fault("the first file holds no certificate".to_owned()));
+                }
+                let secret =
+                    PrivateKeyDer::from_pem_file(key).map_err(|error| fault(format!("the key: {error}")))?;
+                builder.with_client_auth_cert(chain, secret).map_err(|error| fault(error.to_string()))?
+            }
         };
         client.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Tls { client: Arc::new(client), name })

@@ -61,6 +61,26 @@ pub(crate) enum Manner {
     OtherId,
     /// Adds bytes after the reply.
     Trailing,
+    /// Answers with RATE_LIMITED and a hint of so many milliseconds.
+    Limited(u64),
+    /// Answers with HTTP 503 and `Retry-After: 1`.
+    Busy,
+}
+
+/// A request that a server has received.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) at: Instant,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Heard {
+    /// The payload in the body.
+    pub(crate) fn payload(&self) -> Value {
+        let body: Value = serde_json::from_str(&self.body).unwrap();
+        body["params"]["message"]["parts"][0]["data"].clone()
+    }
 }
 
 /// The server's own count of what it did.
@@ -70,6 +90,7 @@ pub(crate) struct Counts {
     pub(crate) requests: AtomicU64,
     pub(crate) leads: AtomicU64,
     pub(crate) cards: AtomicU64,
+    heard: std::sync::Mutex<Vec<Heard>>,
 }
 
 /// How long replies are held back.
@@ -122,6 +143,8 @@ pub(crate) struct Setup {
     pub(crate) card_host: Option<&'static str>,
     /// Bytes of filling in each payload.
     pub(crate) filling: usize,
+    /// Whether each request is kept, for [`Server::heard`].
+    pub(crate) keeps: bool,
 }
 
 impl Default for Setup {
@@ -135,6 +158,7 @@ impl Default for Setup {
             extension_uri: "https://autoagentprotocol.org/extensions/aap/v3.0",
             card_host: None,
             filling: 600,
+            keeps: false,
         }
     }
 }
@@ -211,6 +235,11 @@ impl Server {
         self.counts.connections.load(Ordering::Relaxed)
     }
 
+    /// The requests so far, if they are kept.
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.counts.heard.lock().unwrap().clone()
+    }
+
     /// How long each stall really was.
     pub(crate) fn stalls(&self) -> Vec<Duration> {
         self.stalls.lock().unwrap().clone()
@@ -278,6 +307,11 @@ async fn serve(
         }
         let nth = counts.requests.fetch_add(1, Ordering::Relaxed) as usize;
         let body = &buffer[body_at..];
+        if setup.keeps {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let heard = Heard { at: Instant::now(), head: text(&buffer[..body_at]), body: text(body) };
+            counts.heard.lock().unwrap().push(heard);
+        }
         if find(body, b"lead.submit.request").is_some() {
             counts.leads.fetch_add(1, Ordering::Relaxed);
         }
@@ -384,6 +418,18 @@ async fn answer(
             let id = between(body, b"\"id\":\"", b'"').unwrap_or_default();
             let text = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
             stream.write_all(&http(200, is_simulator, text.as_bytes())).await?;
+        }
+        Manner::Limited(millis) => {
+            let entry = json!({"@type": "https://autoagentprotocol.org/extensions/aap/error", "type": "aap.error",
+                "code": "RATE_LIMITED", "retryable": true, "details": {"retry_after_ms": millis}});
+            let error = json!({"code": -32000, "message": "RATE_LIMITED", "data": [entry]});
+            let id = between(body, b"\"id\":\"", b'"').unwrap_or_default();
+            let text = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
+            stream.write_all(&http(200, is_simulator, text.as_bytes())).await?;
+        }
+        Manner::Busy => {
+            let text = String::from_utf8(http(503, is_simulator, b"busy")).unwrap();
+            stream.write_all(text.replacen("\r\n", "\r\nRetry-After: 1\r\n", 1).as_bytes()).await?;
         }
         Manner::Trailing => {
             let mut out = right(None, None);

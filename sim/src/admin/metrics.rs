@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::Scope;
 use super::faults::fired;
 use crate::dealer::Dealer;
+use crate::journal::Totals;
 use crate::world::{Site, Traffic};
 
 /// Writes a family's head.
@@ -70,6 +71,7 @@ pub(super) fn write(scope: &Scope<'_>) -> String {
     }
     if scope.is_all {
         write_traffic(&mut out, &scope.world.traffic);
+        write_journal(&mut out, scope.world.journal.totals());
         let dealers = ("dealer_sim_dealers", "gauge", "Dealers served.");
         single(&mut out, dealers, scope.sites.len() as u64);
     }
@@ -101,6 +103,23 @@ fn calls(sites: &[Site]) -> Vec<((&'static str, String), u64)> {
         }
     }
     sums
+}
+
+fn write_journal(out: &mut String, totals: Totals) {
+    let families = [
+        (
+            "dealer_sim_journal_recorded",
+            "counter",
+            "Entries of the journal since it was last cleared.",
+            totals.recorded,
+        ),
+        ("dealer_sim_journal_dropped", "counter", "Those that no longer fit.", totals.dropped),
+        ("dealer_sim_journal_entries", "gauge", "Entries that can be read.", totals.kept),
+        ("dealer_sim_journal_bytes", "gauge", "Bytes of texts and bodies in the journal.", totals.bytes),
+    ];
+    for (name, kind, help, value) in families {
+        single(out, (name, kind, help), value);
+    }
 }
 
 /// What is the listener's, whichever dealer is asked.

@@ -3,6 +3,7 @@
 
 mod clock;
 mod faults;
+pub mod journal;
 mod metrics;
 mod state;
 mod vehicles;
@@ -72,7 +73,10 @@ fn invalid(text: &str, faults: &[VehicleFault]) -> AdminReply {
 pub fn is_long(request: &AdminRequest<'_>) -> bool {
     let path = request.path;
     !matches!(request.method, "GET" | "HEAD")
-        && (path.ends_with("/clock") || path.ends_with("/reset") || path.contains("/vehicles"))
+        && (path.ends_with("/clock")
+            || path.ends_with("/reset")
+            || path.ends_with("/verify")
+            || path.contains("/vehicles"))
 }
 
 /// Answers an admin request. `ready` is false before the dealer's sockets accept and once a stop has begun. `now` is
@@ -104,6 +108,11 @@ impl Scope<'_> {
         &self.sites[0]
     }
 
+    /// The dealer, if there are others that it does not speak of.
+    fn dealer(&self) -> Option<&str> {
+        (self.sites.len() < self.world.sites().len()).then(|| self.first().id())
+    }
+
     /// Where each dealer's resources are.
     fn paths(&self) -> Vec<String> {
         self.sites.iter().map(|site| format!("/d/{}", site.id())).collect()
@@ -113,6 +122,9 @@ impl Scope<'_> {
 fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now) -> AdminReply {
     if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
         return faults::handle(scope.sites, request, now);
+    }
+    if journal::is_ours(request.path) {
+        return journal::handle(scope, request);
     }
     if request.path == "/clock" {
         return clock::handle(scope.sites, request, now);
@@ -133,7 +145,7 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
         "/livez" => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" if ready => json_reply(200, &json!({ "status": "ok" })),
         "/readyz" => json_reply(503, &json!({ "status": "stopping" })),
-        "/reset" => reset(scope.sites, request.body, now),
+        "/reset" => reset(scope, request.body, now),
         "/fixtures" => state::fixtures(scope, now),
         "/leads" => state::leads(scope.sites, limit),
         "/conversations" => state::conversations(scope.sites, limit),
@@ -156,7 +168,7 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
     }
 }
 
-const RESOURCES: [&str; 14] = [
+const RESOURCES: [&str; 17] = [
     "/livez",
     "/readyz",
     "/fixtures",
@@ -171,6 +183,9 @@ const RESOURCES: [&str; 14] = [
     "/faults/rules (POST; PATCH and DELETE below it)",
     "/faults/catalogue",
     "/magic",
+    "/journal (GET, DELETE)",
+    "/journal/stream",
+    "/verify (POST)",
 ];
 
 fn limit(query: &str) -> usize {
@@ -181,7 +196,8 @@ fn limit(query: &str) -> usize {
         .unwrap_or(DEFAULT_LIMIT)
 }
 
-fn reset(sites: &[Site], body: &[u8], now: Now) -> AdminReply {
+fn reset(scope: &Scope<'_>, body: &[u8], now: Now) -> AdminReply {
+    let sites = scope.sites;
     let seed = if body.iter().all(u8::is_ascii_whitespace) {
         None
     } else {
@@ -191,7 +207,13 @@ fn reset(sites: &[Site], body: &[u8], now: Now) -> AdminReply {
         }
     };
     match Site::reset(sites, seed, now) {
-        Ok(()) => json_reply(200, &json!({ "status": "ok", "seed": sites[0].scene().dealer.spec().seed })),
+        Ok(()) => {
+            // One of several dealers leaves the journal, which is everybody's.
+            if scope.dealer().is_none() {
+                scope.world.journal.clear();
+            }
+            json_reply(200, &json!({ "status": "ok", "seed": sites[0].scene().dealer.spec().seed }))
+        }
         Err(error) => problem(500, &error.to_string()),
     }
 }

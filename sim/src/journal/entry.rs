@@ -5,6 +5,8 @@ use serde::{Serialize, Serializer};
 use super::exchange::{Body, DeliveryState, Outcome};
 use super::ring::View;
 use crate::protocol::Skill;
+use crate::protocol::call::{payload_of, stable_key};
+use crate::protocol::json::Doc;
 
 /// A body as it was said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -63,17 +65,17 @@ pub struct Entry {
     /// The skill, once it was chosen.
     #[serde(serialize_with = "skill_id")]
     pub skill: Option<Skill>,
-    /// The JSON-RPC method, if there was one.
+    /// The JSON-RPC method; of a request that was no call the HTTP method and path.
     pub method: Option<String>,
     /// The conversation's `contextId`, if there was one.
     pub conversation: Option<String>,
     /// The request's `messageId`, if there was one.
     pub message_id: Option<String>,
-    /// The stable key; in JSON 16 hexadecimal digits.
+    /// The stable key; in JSON 16 hexadecimal digits. None for what reached no skill, and where the request was cut.
     #[serde(serialize_with = "hexadecimal")]
-    pub key: u64,
-    /// Which occurrence of that key, from 1.
-    pub attempt: u64,
+    pub key: Option<u64>,
+    /// Which occurrence of that key, from 1, where it was counted: with a frozen clock, or where faults may touch the call.
+    pub attempt: Option<u64>,
     /// What was asked.
     pub request: Said,
     /// How it was answered.
@@ -116,8 +118,8 @@ impl Entry {
             method: named(view.method()),
             conversation: named(view.conversation()),
             message_id: named(view.message_id()),
-            key: record.key,
-            attempt: record.attempt,
+            key: record.key.or_else(|| key_of(view)),
+            attempt: (record.attempt != 0).then_some(record.attempt),
             request: Said::of(view.request()),
             outcome: record.outcome,
             http_status: (record.http_status != 0).then_some(record.http_status),
@@ -153,6 +155,18 @@ impl Said {
     }
 }
 
+/// The stable key of a call, worked out from what it asked: to do so for every call costs more than to record it.
+fn key_of(view: View<'_>) -> Option<u64> {
+    let (skill, request) = (view.record.skill?, view.request());
+    if request.bytes > request.body.len() as u64 {
+        return None;
+    }
+    let mut doc = Doc::default();
+    let payload = payload_of(doc.parse(request.body).ok()?.get("params"))?;
+    let dealer = std::str::from_utf8(view.dealer()).ok()?;
+    Some(stable_key(dealer, skill.id(), Some(payload), &mut Vec::new()))
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -169,8 +183,11 @@ fn skill_id<S: Serializer>(skill: &Option<Skill>, serializer: S) -> Result<S::Ok
     skill.map(Skill::id).serialize(serializer)
 }
 
-fn hexadecimal<S: Serializer>(value: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{value:016x}"))
+fn hexadecimal<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(&format_args!("{value:016x}")),
+        None => serializer.serialize_none(),
+    }
 }
 
 #[cfg(test)]

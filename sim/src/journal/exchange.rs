@@ -34,7 +34,7 @@ pub enum Outcome {
     Aap(AapCode),
     /// Another JSON-RPC error, by its number; those that A2A reserves are shown as `a2a.N`, the rest as `rpc.N`.
     Rpc(i64),
-    /// No JSON-RPC reply: the HTTP status.
+    /// No JSON-RPC reply: the HTTP status; 0 where the dealer never saw the request and said nothing.
     Http(u16),
 }
 
@@ -138,19 +138,20 @@ pub struct Exchange<'a> {
     pub client: Client<'a>,
     /// The connection's ordinal among all.
     pub connection: u64,
-    /// The request's ordinal on its connection, from 1.
+    /// The request's ordinal on its connection, from 1; 0 where the connection took none.
     pub ordinal: u64,
     /// The skill, once it was chosen.
     pub skill: Option<Skill>,
-    /// The JSON-RPC method; empty when there was none.
+    /// The JSON-RPC method; of a request that was no call the HTTP method and path, such as `GET /a2a`; empty when there
+    /// was neither.
     pub method: &'a str,
     /// The conversation's `contextId`: the dealer's, else the one asked for; empty when there was none.
     pub conversation: &'a str,
     /// The request's `messageId`; empty when there was none.
     pub message_id: &'a str,
-    /// The stable key.
-    pub key: u64,
-    /// Which occurrence of that key, from 1.
+    /// The stable key, where it was worked out; else a reader works it out from the request.
+    pub key: Option<u64>,
+    /// Which occurrence of that key, from 1; 0 where nobody counted, since neither a frozen clock nor a fault needs it.
     pub attempt: u64,
     /// What was asked. For a call in a batch, that call's own text.
     pub request: Body<'a>,

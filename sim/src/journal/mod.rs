@@ -9,6 +9,7 @@ mod entry;
 mod exchange;
 mod filter;
 mod matching;
+mod notes;
 mod ring;
 mod stream;
 mod verify;
@@ -20,6 +21,7 @@ pub use entry::{Delivered, Entry, Fault, Page, Said};
 pub use exchange::{Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Outcome};
 pub use filter::{BadFilter, DEFAULT_LIMIT, Filter, MAX_LIMIT};
 pub use matching::{Difference, Match};
+pub use notes::{Notes, Pending, Told};
 pub use stream::Subscriber;
 pub use verify::{BadQuery, Demand, Finding, NearMiss, Query, Verdict, verify};
 
@@ -52,9 +54,19 @@ pub struct Limits {
     pub reply_bytes: usize,
 }
 
+impl Limits {
+    /// Keeps nothing: the journal is switched off.
+    pub const OFF: Limits = Limits { entries: 0, bytes: 0, request_bytes: 0, reply_bytes: 0 };
+
+    /// Whether anything can be kept.
+    pub fn is_on(&self) -> bool {
+        self.entries > 0
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { entries: 10_000, bytes: 64 << 20, request_bytes: 16 << 10, reply_bytes: 4 << 10 }
+        Limits { entries: 10_000, bytes: 64 << 20, request_bytes: 16 << 10, reply_bytes: 1 << 10 }
     }
 }
 
@@ -74,12 +86,33 @@ pub struct Totals {
 /// Keeps one shard's lock off its neighbours' cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Cell(Mutex<Ring>);
+struct Cell {
+    ring: Mutex<Ring>,
+    /// Odd while the shard's writer hands bytes to the network that it will record before it does anything else.
+    writing: AtomicU64,
+}
 
 impl Cell {
     fn lock(&self) -> MutexGuard<'_, Ring> {
         // A ring is sound after every statement of `push`: what a panic left behind is at worst one record short.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until what is being written now is recorded. A client that has its reply and asks for the entry must find it,
+    /// though its writer may have lost the processor between the two.
+    fn await_writer(&self) {
+        /// A writer that is gone for longer than this is not waited for.
+        const MOST_YIELDS: u32 = 1 << 20;
+        let seen = self.writing.load(Ordering::SeqCst);
+        if seen.is_multiple_of(2) {
+            return;
+        }
+        for _ in 0..MOST_YIELDS {
+            if self.writing.load(Ordering::SeqCst) != seen {
+                return;
+            }
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -110,6 +143,26 @@ impl Shard {
         ring.push(seq, exchange);
         seq
     }
+
+    /// What its journal keeps.
+    pub fn limits(&self) -> Limits {
+        self.journal.limits
+    }
+
+    /// Says that bytes are about to go out; readers wait until [`Shard::end_writing`]. The writer must not wait in between.
+    pub fn begin_writing(&self) {
+        let writing = &self.journal.cells[self.at].writing;
+        // One writer a shard: nobody else changes it. A second one, if there is, only makes readers wait less.
+        // What goes out is handed to the kernel behind it, and a client that has it got it from the kernel.
+        writing.store(writing.load(Ordering::Relaxed) | 1, Ordering::Release);
+    }
+
+    /// Says that what went out is recorded, or goes on later.
+    pub fn end_writing(&self) {
+        let writing = &self.journal.cells[self.at].writing;
+        let now = writing.load(Ordering::Relaxed);
+        writing.store(now + (now & 1), Ordering::Release);
+    }
 }
 
 /// A record copied out of its ring.
@@ -133,7 +186,9 @@ impl Journal {
     pub fn new(limits: Limits, writers: usize) -> Arc<Journal> {
         let writers = writers.max(1);
         let share = limits.bytes / writers;
-        let cells = (0..writers).map(|_| Cell(Mutex::new(Ring::new(&limits, share)))).collect();
+        let cells = (0..writers)
+            .map(|_| Cell { ring: Mutex::new(Ring::new(&limits, share)), writing: AtomicU64::new(0) })
+            .collect();
         Arc::new(Journal { cells, limits, next: AtomicU64::new(1), cleared: AtomicU64::new(0) })
     }
 
@@ -145,6 +200,16 @@ impl Journal {
     /// What it may keep.
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Whether it keeps anything.
+    pub fn is_on(&self) -> bool {
+        self.limits.is_on()
+    }
+
+    /// Answers whether the dealer was asked what it should have been asked.
+    pub fn verify(&self, query: &Query) -> Verdict {
+        verify(&self.all(query.after), query)
     }
 
     /// Forgets all entries; they do not count as dropped. Numbers go on.
@@ -189,6 +254,7 @@ impl Journal {
     }
 
     fn read(&self, filter: &Filter, limit: usize) -> Page {
+        self.cells.iter().for_each(Cell::await_writer);
         let (end, floor) = self.bounds();
         // A number that was not given yet comes from before a restart: its reader has seen all there is.
         let after = filter.after.min(end - 1).max(floor);
@@ -274,8 +340,27 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_waits_for_what_is_being_written() {
+        let journal = Journal::new(Limits::default(), 1);
+        let shard = journal.shard(0);
+        shard.begin_writing();
+        shard.begin_writing();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| journal.all(0));
+            (0..1000).for_each(|_| std::thread::yield_now());
+            assert!(!reader.is_finished());
+            shard.end_writing();
+            assert!(reader.join().unwrap().entries.is_empty());
+        });
+        shard.end_writing();
+        assert!(journal.all(0).entries.is_empty());
+    }
+
     #[test]
     fn fixed_facts_are_as_small_as_the_limits_say() {
-        assert!(size_of::<super::Record>() < 300, "{}", size_of::<super::Record>());
+        assert!(size_of::<Record>() < 300, "{}", size_of::<Record>());
     }
 }

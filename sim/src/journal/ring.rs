@@ -49,7 +49,7 @@ pub(super) struct Record {
     pub(super) traffic_ns: u64,
     pub(super) connection: u64,
     pub(super) ordinal: u64,
-    pub(super) key: u64,
+    pub(super) key: Option<u64>,
     pub(super) attempt: u64,
     pub(super) skill: Option<Skill>,
     pub(super) outcome: Outcome,

@@ -105,6 +105,19 @@ impl Query {
         }
     }
 
+    /// The same question of one dealer: only its entries can be those meant, whatever the question says.
+    #[must_use]
+    pub fn of_dealer(mut self, dealer: Option<&str>) -> Query {
+        if let Some(dealer) = dealer {
+            let all = match &mut self.demand {
+                Demand::Count { of, .. } => std::slice::from_mut(of),
+                Demand::Sequence(steps) => &mut steps[..],
+            };
+            all.iter_mut().for_each(|of| of.dealer = Some(dealer.to_owned()));
+        }
+        self
+    }
+
     fn read(value: &Value, faults: &mut Vec<String>) -> Option<Query> {
         let Value::Object(members) = value else {
             faults.push("the body must be an object with \"match\" or \"sequence\"".to_owned());

@@ -7,6 +7,7 @@ use super::json::{Kind, Value};
 use super::shape::{Field, Record, Shape, TEXT, TEXTS, text};
 use super::skill::Skill;
 use super::validate::{Faults, validate};
+use crate::stable::stable_hash;
 
 /// The one method that AAP uses.
 pub const METHOD: &str = "SendMessage";
@@ -279,6 +280,32 @@ fn unsupported(request_type: &str, offered: &[Skill]) -> AapError {
 /// The payload of parameters that may not even be a Message; what a stable key is made of.
 pub fn payload_of(params: Option<Value<'_>>) -> Option<Value<'_>> {
     params?.get("message")?.get("parts")?.items().next()?.get("data")
+}
+
+/// The vehicle that a payload asks for.
+pub fn vin_of(payload: Value<'_>) -> Option<&str> {
+    let objects = [Some(payload), payload.get("filters"), payload.get("vehicle_of_interest")];
+    objects.into_iter().flatten().find_map(|object| object.get("vin")?.as_str())
+}
+
+/// Members of a payload that change when a request is sent again; they take no part in its stable key.
+const UNSTABLE: [&str; 4] = ["idempotency_key", "submitted_at", "granted_at", "expires_at"];
+
+/// The stable key of a request that names none itself: a hash of dealer, skill and canonical payload without what changes
+/// when it is sent again. `canonical` is a buffer.
+pub fn stable_key(dealer: &str, skill: &str, payload: Option<Value<'_>>, canonical: &mut Vec<u8>) -> u64 {
+    canonical.clear();
+    canonical.extend_from_slice(dealer.as_bytes());
+    canonical.extend_from_slice(skill.as_bytes());
+    if let Some(payload) = payload {
+        payload.write_canonical(&UNSTABLE, canonical);
+    }
+    named_key(canonical)
+}
+
+/// The stable key of a request that names it (`X-Sim-Key`).
+pub fn named_key(name: &[u8]) -> u64 {
+    stable_hash(2, name)
 }
 
 /// Checks a payload against its skill's shape.

@@ -238,6 +238,15 @@ impl ProtocolError {
         ProtocolError::plain(code::INVALID_PARAMS, format!("Invalid parameters: {why}"))
     }
 
+    /// -32602: a conversation that the dealer does not know, or no longer. A contextId that is not accepted is refused, never
+    /// replaced (A2A 1.0, section 3.4.1).
+    pub fn unknown_context() -> ProtocolError {
+        let mut faults = Faults::default();
+        let text = "names no conversation of this dealer; begin another without it";
+        faults.push("/params/message/contextId".to_owned(), "contextId", text.to_owned());
+        ProtocolError::invalid_params(faults)
+    }
+
     /// -32001: with no tasks, no `taskId` names one.
     pub fn task_not_found(task_id: &str) -> ProtocolError {
         ProtocolError::a2a(

@@ -15,14 +15,20 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
+use super::delivery::Delivery;
 use super::routes::{Admin, Front};
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::dispatch::{Scratch, accept_script};
+use crate::faults::Script;
+use crate::journal::{Client, Notes, Told};
 use crate::timer::Waits;
 
 /// How long an admin connection may be idle.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What streams of the journal have to end in, once everything closes.
+const STREAMS_END: Duration = Duration::from_millis(200);
 
 /// Delays of faults that end within this time share a wake-up of their worker.
 const SLOT: Duration = Duration::from_micros(50);
@@ -61,7 +67,8 @@ fn protocol(shared: &Shared) -> http1::Builder {
 }
 
 /// Runs one connection until it ends, or until a stop: then the request in flight is answered and the connection closed.
-async fn drive<C>(connection: C, mut phase: watch::Receiver<Phase>) -> hyper::Result<()>
+/// `None` when the time for that was over.
+async fn drive<C>(connection: C, mut phase: watch::Receiver<Phase>) -> Option<hyper::Result<()>>
 where
     C: std::future::Future<Output = hyper::Result<()>> + Graceful,
 {
@@ -76,14 +83,14 @@ where
             connection.as_mut().begin_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,
-                _ = phase.wait_for(|phase| *phase == Phase::Closed) => Ok(()),
+                _ = phase.wait_for(|phase| *phase >= Phase::Closed) => return None,
             }
         }
     };
     if let Err(error) = &ended {
         tracing::debug!("connection ended: {error}");
     }
-    ended
+    Some(ended)
 }
 
 /// A connection that can be asked to end after the request in flight.
@@ -108,11 +115,15 @@ where
 pub(super) fn serve_dealer(
     runtime: &tokio::runtime::Runtime,
     shared: Arc<Shared>,
+    worker: usize,
     mut streams: mpsc::UnboundedReceiver<Accepted>,
     phase: watch::Receiver<Phase>,
 ) {
     let tasks = LocalSet::new();
-    let scratch = Rc::new(RefCell::new(Scratch::default()));
+    let journal = &shared.world.journal;
+    let shard = journal.is_on().then(|| journal.shard(worker));
+    let scratch = if shard.is_some() { Scratch::noting() } else { Scratch::default() };
+    let scratch = Rc::new(RefCell::new(scratch));
     let http = protocol(&shared);
     tasks.block_on(runtime, async {
         let waits = match Waits::new(SLOT) {
@@ -127,36 +138,33 @@ pub(super) fn serve_dealer(
             let accepted = tokio::select! {
                 accepted = streams.recv() => accepted,
                 _ = running.join_next(), if !running.is_empty() => continue,
-                _ = accepting.wait_for(|phase| *phase == Phase::Closed) => None,
+                _ = accepting.wait_for(|phase| *phase >= Phase::Closed) => None,
             };
             let Some(accepted) = accepted else { break };
             let (shared, phase) = (shared.clone(), phase.clone());
-            let (scratch, waits) = (scratch.clone(), waits.clone());
+            let (scratch, waits, shard) = (scratch.clone(), waits.clone(), shard.clone());
             let http = http.clone();
             running.spawn_local(async move {
                 let _open = Counted(&shared.world.traffic.open);
                 // Replies are whole; waiting for more to send would only add delay.
                 _ = accepted.stream.set_nodelay(true);
                 let Ok(stream) = tokio::net::TcpStream::from_std(accepted.stream) else { return };
-                let wire = Wire::new(stream, shared.limits.write_timeout(), waits);
-                let script = {
-                    // No path is known yet: the first dealer's rules speak for the listener.
-                    let site = shared.world.first();
-                    let (scene, desk) = (site.scene(), &site.faults);
-                    let (peer, number, now) = (accepted.peer, accepted.number, site.now(shared.clocks.now()));
-                    accept_script(&scene.dealer, desk, peer, number, now)
-                };
-                if let Some(script) = script
+                let Accepted { peer, number, .. } = accepted;
+                let delivery = Delivery::new(shared.clone(), shard, number);
+                let wire = Wire::new(stream, shared.limits.write_timeout(), waits, delivery);
+                if let Some(script) = accept(&shared, &wire, peer, number)
                     && !wire.play_alone(script, phase.clone()).await
                 {
                     return;
                 }
-                let front = Front::new(shared.clone(), scratch, wire.clone(), accepted.peer, accepted.number);
+                let front = Front::new(shared.clone(), scratch, wire.clone(), peer, number);
                 let service = service_fn(move |request| {
                     let front = front.clone();
                     async move { Ok::<_, Infallible>(front.answer(request).await) }
                 });
-                if let Err(error) = drive(http.serve_connection(wire.clone(), service), phase).await {
+                let ended = drive(http.serve_connection(wire.clone(), service), phase).await;
+                wire.ended(ended.is_none());
+                if let Some(Err(error)) = ended {
                     wire.end_after(&error).await;
                 }
             });
@@ -164,6 +172,23 @@ pub(super) fn serve_dealer(
         while running.join_next().await.is_some() {}
         releasing.abort();
     });
+}
+
+/// What a fault does to a connection before it speaks HTTP; noted for the journal.
+fn accept(shared: &Shared, wire: &Wire, peer: IpAddr, number: u64) -> Option<Script> {
+    // No path is known yet: the first dealer's rules speak for the listener.
+    let site = shared.world.first();
+    let (scene, now) = (site.scene(), site.now(shared.clocks.now()));
+    let mut notes = Notes::default();
+    let script = accept_script(&scene.dealer, &site.faults, peer, number, now, &mut notes)?;
+    wire.with_pending(|pending| {
+        let Some(pending) = pending else { return };
+        notes.add(Told::other(""));
+        pending.notes = notes;
+        let client = Client::Origin { address: peer, program: b"" };
+        pending.set_facts((now.business, now.traffic_ns), (client, None), site.id());
+    });
+    Some(script)
 }
 
 /// The admin endpoint, until everything closes.
@@ -189,14 +214,14 @@ pub(super) fn serve_admin(
             let accepted = tokio::select! {
                 accepted = listener.accept(), if running.len() < MAX_OPEN => accepted,
                 _ = running.join_next(), if !running.is_empty() => continue,
-                _ = phase.wait_for(|phase| *phase == Phase::Closed) => break,
+                _ = phase.wait_for(|phase| *phase == Phase::Over) => break,
             };
             let Ok((stream, _)) = accepted else {
                 // Out of descriptors: trying again at once would find no more of them.
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 continue;
             };
-            let admin = Admin { shared: shared.clone() };
+            let admin = Admin { shared: shared.clone(), phase: phase.clone() };
             let connection = http.serve_connection(
                 TokioIo::new(stream),
                 service_fn(move |request| {
@@ -210,5 +235,10 @@ pub(super) fn serve_admin(
                 }
             });
         }
+        // Streams look for a last time and end as HTTP wants it.
+        let streams_end = async {
+            while shared.streams.load(Ordering::Relaxed) > 0 && running.join_next().await.is_some() {}
+        };
+        _ = tokio::time::timeout(STREAMS_END, streams_end).await;
     });
 }

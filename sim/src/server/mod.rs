@@ -4,7 +4,9 @@
 #![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
 
 mod connection;
+mod delivery;
 mod directory;
+mod events;
 pub mod limits;
 mod playback;
 mod routes;
@@ -13,7 +15,7 @@ mod wire;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
@@ -22,6 +24,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::dealer::clock::{ClockMode, Now};
+use crate::journal::{self, Journal};
 use crate::stable::mix;
 use crate::world::{Blueprint, World, WorldError};
 use limits::Limits;
@@ -48,6 +51,8 @@ pub struct ServerOptions {
     pub threads: usize,
     /// Limits of the listener.
     pub limits: Limits,
+    /// What the journal keeps.
+    pub journal: journal::Limits,
 }
 
 /// Why a server did not start.
@@ -82,8 +87,12 @@ impl Clocks {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let traffic_ns = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Now { business: business_time(self.mode), traffic_ns }
+        Now { business: business_time(self.mode), traffic_ns: self.traffic_ns() }
+    }
+
+    /// The traffic clock alone.
+    pub(crate) fn traffic_ns(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -102,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) process: u64,
     /// Whether requests are taken.
     pub(crate) ready: AtomicBool,
+    /// Streams of the journal open now.
+    pub(crate) streams: AtomicU64,
 }
 
 /// A running server. Dropping it stops it at once; [`Server::stop`] lets requests in flight finish.
@@ -122,8 +133,10 @@ pub(crate) enum Phase {
     Serving,
     /// Requests in flight finish; no new connection is taken.
     Draining,
-    /// Everything closes.
+    /// The dealer's connections close.
     Closed,
+    /// The admin endpoint closes, which has told till then how they ended.
+    Over,
 }
 
 /// How a stop went.
@@ -173,7 +186,8 @@ impl Server {
         let admin = options.admin.map(listen).transpose()?;
         let base_url = options.public_url.unwrap_or_else(|| url_of(address));
         let clocks = Clocks::start(blueprint.spec.clock);
-        let world = World::new(blueprint, base_url, clocks.now().business)?;
+        let mut world = World::new(blueprint, base_url, clocks.now().business)?;
+        world.journal = Journal::new(options.journal, options.threads);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let shared = Arc::new(Shared {
             world,
@@ -181,6 +195,7 @@ impl Server {
             limits: options.limits,
             process: mix(u64::try_from(since_1970.as_nanos()).unwrap_or(0) ^ u64::from(std::process::id())),
             ready: AtomicBool::new(true),
+            streams: AtomicU64::new(0),
         });
         let (stop, phase) = watch::channel(Phase::Serving);
         let mut queues = Vec::new();
@@ -192,7 +207,7 @@ impl Server {
             let (shared, phase) = (shared.clone(), phase.clone());
             let worker = std::thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || connection::serve_dealer(&runtime, shared, streams, phase))?;
+                .spawn(move || connection::serve_dealer(&runtime, shared, index, streams, phase))?;
             workers.push(worker);
         }
         let runtime_of_acceptor = runtime()?;
@@ -272,9 +287,15 @@ impl Server {
 
     /// Ends the threads. One in the middle of a long call is not waited for: it ends after it, and nobody sees its reply.
     fn close(&mut self) {
-        _ = self.stop.send(Phase::Closed);
+        self.join(Phase::Closed);
+        self.workers.extend(self.admin_thread.take());
+        self.join(Phase::Over);
+    }
+
+    fn join(&mut self, phase: Phase) {
+        _ = self.stop.send(phase);
         let deadline = Instant::now() + PATIENCE;
-        for thread in self.workers.drain(..).chain(self.admin_thread.take()) {
+        for thread in self.workers.drain(..) {
             while !thread.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }

@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::faults::script::edit_head;
 use crate::faults::{Script, Step};
+use crate::journal::DeliveryState;
 use crate::timer::{Until, Waits};
 
 /// A script under way.
@@ -30,6 +31,12 @@ pub(super) struct Playback {
     /// Whether the reply is lost: the script is played over no bytes.
     lost: bool,
     taken: bool,
+    /// Bytes that went out, of the reply and beside it.
+    handed: u64,
+    /// Whether some of the reply was left out.
+    skipped: bool,
+    /// Whether the sending side was closed before the rest.
+    half_closed: bool,
     waits: Rc<Waits>,
     waiting: Option<Until>,
     /// When the last wait was due: the next one counts from there, so that a drip keeps its rate however late a wake-up is.
@@ -43,6 +50,8 @@ pub(super) enum Ended {
     Open,
     /// Closed by FIN.
     Closed,
+    /// Left open until the peer went.
+    Silent,
     /// To be closed by RST.
     Reset,
 }
@@ -57,6 +66,9 @@ impl Playback {
             beside: None,
             lost,
             taken: false,
+            handed: 0,
+            skipped: false,
+            half_closed: false,
             waits,
             waiting: None,
             due: None,
@@ -74,6 +86,28 @@ impl Playback {
     /// Whether hyper has written anything yet.
     pub(super) fn has_reply(&self) -> bool {
         self.taken
+    }
+
+    /// Bytes that went out so far.
+    pub(super) fn handed(&self) -> u64 {
+        self.handed
+    }
+
+    /// What the client got, by how the script ended.
+    pub(super) fn state(&self, ended: Ended) -> DeliveryState {
+        let is_whole = !self.lost && !self.skipped && self.sent >= self.reply.len();
+        match ended {
+            Ended::Open => DeliveryState::Complete,
+            Ended::Reset => DeliveryState::Reset,
+            Ended::Closed | Ended::Silent if is_whole => DeliveryState::Complete,
+            Ended::Silent if !self.half_closed => DeliveryState::Silent,
+            Ended::Closed | Ended::Silent => DeliveryState::Cut,
+        }
+    }
+
+    /// Whether nothing more is to be said until the peer goes.
+    pub(super) fn is_silent(&self) -> bool {
+        self.steps.front() == Some(&Step::Silence)
     }
 
     /// A wait from the end of the one before. Time that a slow peer took meanwhile is not made up for: the next piece goes
@@ -97,11 +131,11 @@ impl Playback {
                 self.waiting = None;
             }
             if let Some(until) = self.until {
-                ready!(poll_send(&self.reply[..until], &mut self.sent, stream, cx))?;
+                ready!(poll_send(&self.reply[..until], &mut self.sent, &mut self.handed, stream, cx))?;
                 self.until = None;
             }
             if let Some((bytes, sent)) = &mut self.beside {
-                ready!(poll_send(bytes, sent, stream, cx))?;
+                ready!(poll_send(bytes, sent, &mut self.handed, stream, cx))?;
                 self.beside = None;
             }
             // A script that says nothing of the rest leaves it to HTTP.
@@ -134,6 +168,7 @@ impl Playback {
                 Step::WriteRaw(bytes) => self.beside = Some((bytes.to_vec(), 0)),
                 Step::Skip(bytes) => {
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                    self.skipped = true;
                     self.sent = self.sent.saturating_add(bytes).min(self.reply.len());
                 }
                 Step::Wait(time) => self.waiting = Some(self.wait(time)),
@@ -142,9 +177,10 @@ impl Playback {
                         self.steps.push_front(Step::Silence);
                         return Poll::Pending;
                     }
-                    return Poll::Ready(Ok(Ended::Closed));
+                    return Poll::Ready(Ok(Ended::Silent));
                 }
                 Step::HalfClose => {
+                    self.half_closed = true;
                     // To shut a TCP stream down never waits.
                     _ = Pin::new(&mut *stream).poll_shutdown(cx)?;
                     self.steps.clear();
@@ -165,13 +201,17 @@ impl Playback {
 fn poll_send(
     bytes: &[u8],
     sent: &mut usize,
+    handed: &mut u64,
     stream: &mut TokioIo<TcpStream>,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<()>> {
     while *sent < bytes.len() {
         match ready!(Pin::new(&mut *stream).poll_write(cx, &bytes[*sent..]))? {
             0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-            more => *sent += more,
+            more => {
+                *sent += more;
+                *handed += more as u64;
+            }
         }
     }
     Poll::Ready(Ok(()))

@@ -9,25 +9,30 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::watch;
 
-use super::Shared;
 use super::connection::Counted;
+use super::delivery::Outgoing;
 use super::directory::{self, Form};
+use super::events::Events;
 use super::wire::Wire;
-use crate::admin::{self, AdminRequest};
-use crate::dispatch::{self, Scratch, dispatch};
+use super::{Phase, Shared};
+use crate::admin::{self, AdminReply, AdminRequest};
+use crate::dispatch::{self, Scratch, caller, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
+use crate::journal::{Outcome, Told};
 use crate::protocol::card;
+use crate::protocol::error::AapCode;
 use crate::stable::mix;
 use crate::world::{Card, Door, Site, World};
 
-type Reply = Response<Full<Bytes>>;
+type Reply = Response<Bytes>;
 
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -45,7 +50,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const USUAL_REPLY: usize = 8 << 10;
 
 fn reply(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
+    let mut reply = Response::new(body.into());
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, content_type);
     reply
@@ -158,8 +163,10 @@ impl Front {
         Front(Rc::new(FrontParts { shared, scratch, wire, peer, nonce }))
     }
 
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
-        let traffic = &self.0.shared.world.traffic;
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Outgoing> {
+        let FrontParts { shared, wire, .. } = &*self.0;
+        wire.take_request().await;
+        let traffic = &shared.world.traffic;
         traffic.in_flight.fetch_add(1, Ordering::Relaxed);
         let _in_flight = Counted(&traffic.in_flight);
         let traceparent = request.headers().get(TRACEPARENT).cloned();
@@ -170,7 +177,33 @@ impl Front {
             headers.insert(TRACEPARENT, traceparent);
         }
         traffic.requests.fetch_add(1, Ordering::Relaxed);
-        reply
+        self.note_reply(&reply);
+        wire.reply_begins();
+        reply.map(|body| Outgoing::new(body, wire.clone()))
+    }
+
+    /// Notes a request that is no call, or whose call could not be had, for the journal.
+    fn note_other(&self, site: &Site, head: &Parts) {
+        let FrontParts { shared, wire, peer, .. } = &*self.0;
+        wire.with_pending(|pending| {
+            let Some(pending) = pending else { return };
+            let now = site.now(shared.clocks.now());
+            let client = caller(*peer, &head.headers);
+            pending.set_facts((now.business, now.traffic_ns), client, site.id());
+            pending.notes.add(Told::other(&format!("{} {}", head.method, head.uri.path())));
+            let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+            pending.request_bytes = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+        });
+    }
+
+    /// Notes what is answered, if the request is one that the journal keeps.
+    fn note_reply(&self, reply: &Reply) {
+        self.0.wire.with_pending(|pending| {
+            if let Some(pending) = pending.filter(|pending| !pending.notes.is_empty()) {
+                pending.http_status = reply.status().as_u16();
+                pending.reply = reply.body().clone();
+            }
+        });
     }
 
     async fn route(&self, request: Request<Incoming>) -> Reply {
@@ -185,11 +218,15 @@ impl Front {
             // Some clients add a slash to the card's URL; a redirect would lose the body.
             "/a2a" | "/a2a/" if head.method == Method::POST => {
                 if is_json(&head.headers) {
-                    return self.call(door.site, &head.headers, body).await;
+                    return self.call(door.site, &head, body).await;
                 }
+                self.note_other(door.site, &head);
                 plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
             }
-            "/a2a" | "/a2a/" => not_allowed("POST"),
+            "/a2a" | "/a2a/" => {
+                self.note_other(door.site, &head);
+                not_allowed("POST")
+            }
             card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
             card::PATH => self.card(door, &head).await,
             "/" if door.at_root => entrance(world, door, &head.headers),
@@ -204,20 +241,24 @@ impl Front {
     }
 
     async fn card(&self, door: Door<'_>, head: &Parts) -> Reply {
-        let FrontParts { shared, peer, .. } = &*self.0;
+        let FrontParts { shared, wire, peer, .. } = &*self.0;
         let Parts { headers, uri, .. } = head;
         let scene = door.site.scene();
         let card = door.card(&scene);
         let call = self.to_dispatch(door.site, headers, b"", 0, *peer);
         let mut body = card.body.clone();
         let now = door.site.now(shared.clocks.now());
-        let carried = dispatch::touch_card(&scene.dealer, &call, uri.path(), now, &mut body);
+        let carried = wire.with_pending(|pending| {
+            let notes = pending.map(|pending| &mut pending.notes);
+            dispatch::touch_card(&scene.dealer, &call, uri.path(), now, &mut body, notes)
+        });
+        self.note_other(door.site, head);
         match carried {
             None => serve_card(card, headers),
             // A card that a fault has touched is sent whole: a cache must not hide it.
             Some(carried) => {
                 let mut answer = serve_card(card, &HeaderMap::new());
-                *answer.body_mut() = Full::new(body.into());
+                *answer.body_mut() = body.into();
                 self.carry_out(door.site, *carried, answer).await
             }
         }
@@ -238,11 +279,19 @@ impl Front {
     /// Does what faults want beyond the body: waits, changes the HTTP around it, and has it delivered their way.
     async fn carry_out(&self, site: &Site, carried: Carried, mut reply: Reply) -> Reply {
         let wire = &self.0.wire;
+        // A client that leaves during the delay was answered all the same.
+        self.note_reply(&reply);
         if !carried.delay.is_zero() {
             wire.wait(carried.delay).await;
         }
         if let Some(http) = carried.http {
+            let replaced = http.body.is_some();
             reply = override_http(reply, http);
+            wire.with_pending(|pending| {
+                if let Some(pending) = pending {
+                    pending.notes.answered_by_http(reply.status().as_u16(), replaced);
+                }
+            });
         }
         if site.faults.headers {
             for told in &carried.told {
@@ -257,23 +306,39 @@ impl Front {
         reply
     }
 
-    async fn call(&self, site: &Site, head: &HeaderMap, body: Incoming) -> Reply {
-        let FrontParts { shared, scratch, peer, nonce, .. } = &*self.0;
+    async fn call(&self, site: &Site, head: &Parts, body: Incoming) -> Reply {
+        let FrontParts { shared, scratch, wire, peer, nonce } = &*self.0;
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
             Ok(body) => body,
-            Err(error) => return error.reply(most),
+            Err(error) => {
+                self.note_other(site, head);
+                return error.reply(most);
+            }
         };
         nonce.set(nonce.get().wrapping_add(1));
         let nonce = mix(nonce.get());
         let now = site.now(shared.clocks.now());
         let scene = site.scene();
-        let call = self.to_dispatch(site, head, &body, nonce, *peer);
+        let call = self.to_dispatch(site, &head.headers, &body, nonce, *peer);
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
         let said = catch_unwind(AssertUnwindSafe(|| {
             dispatch(&scene.dealer, &mut scratch.borrow_mut(), &call, now, &mut out)
         }));
+        wire.keep_request(&body);
+        let said = wire.with_pending(|pending| {
+            let Some(pending) = pending else { return said };
+            scratch.borrow_mut().take_notes(&mut pending.notes);
+            let client = caller(*peer, &head.headers);
+            pending.set_facts((now.business, now.traffic_ns), client, scene.dealer.id());
+            if said.is_err() {
+                let outcome = Outcome::Aap(AapCode::InternalError);
+                pending.notes.clear();
+                pending.notes.add(Told { outcome, ..Told::other("") });
+            }
+            said
+        });
         let said = match said {
             Ok(said) => said,
             Err(_) => {
@@ -315,7 +380,7 @@ fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
         *reply.status_mut() = status;
     }
     if let Some(body) = http.body {
-        *reply.body_mut() = Full::new(body.into());
+        *reply.body_mut() = body.into();
     }
     for (name, value) in http.headers {
         let name = HeaderName::from_static(name);
@@ -400,22 +465,26 @@ fn admin_request<'a>(head: &'a Parts, if_match: Option<&'a str>, body: &'a [u8])
 #[derive(Clone)]
 pub(super) struct Admin {
     pub(super) shared: Arc<Shared>,
+    pub(super) phase: watch::Receiver<Phase>,
 }
 
 impl Admin {
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Either<Full<Bytes>, Events>> {
         let shared = &self.shared;
         let (head, body) = request.into_parts();
         let body = match read_body(body, MAX_ADMIN_BODY, shared).await {
             Ok(body) => body,
-            Err(error) => return error.reply(MAX_ADMIN_BODY),
+            Err(error) => return error.reply(MAX_ADMIN_BODY).map(whole),
         };
+        if let Some(reply) = self.stream(&head) {
+            return reply;
+        }
         let tags = if_match(&head.headers);
         let request = admin_request(&head, tags.as_deref(), &body);
         let ready = shared.ready.load(Ordering::Relaxed);
         let now = shared.clocks.now();
         let answer = if admin::is_long(&request) {
-            // What takes long for a large stock must not keep a health check waiting.
+            // What takes long for a large stock or journal must not keep a health check waiting.
             let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
             let work = move || {
                 admin::handle(&shared.world, admin_request(&head, tags.as_deref(), &body), ready, now)
@@ -424,17 +493,50 @@ impl Admin {
         } else {
             admin::handle(&shared.world, request, ready, now)
         };
-        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
-        let headers = reply.headers_mut();
-        headers.insert(header::SERVER, SERVER);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
-            headers.insert(header::ETAG, etag);
-        }
-        if let Some(allow) = answer.allow {
-            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
-        }
-        reply
+        to_reply(answer).map(whole)
     }
+
+    /// The journal's stream, if it is asked for.
+    fn stream(&self, head: &Parts) -> Option<Response<Either<Full<Bytes>, Events>>> {
+        if head.method != Method::GET {
+            return None;
+        }
+        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+        let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+        Some(match admin::journal::subscriber(&self.shared.world, path, query, last)? {
+            Err(refusal) => to_reply(refusal).map(whole),
+            Ok(subscriber) => match Events::open(&self.shared, subscriber, self.phase.clone()) {
+                Err(refusal) => plain(StatusCode::SERVICE_UNAVAILABLE, refusal).map(whole),
+                Ok(events) => stream(events),
+            },
+        })
+    }
+}
+
+fn whole(body: Bytes) -> Either<Full<Bytes>, Events> {
+    Either::Left(Full::new(body))
+}
+
+fn stream(events: Events) -> Response<Either<Full<Bytes>, Events>> {
+    let mut reply = Response::new(Either::Right(events));
+    let headers = reply.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::SERVER, SERVER);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply
+}
+
+fn to_reply(answer: AdminReply) -> Reply {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
+    let headers = reply.headers_mut();
+    headers.insert(header::SERVER, SERVER);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
+        headers.insert(header::ETAG, etag);
+    }
+    if let Some(allow) = answer.allow {
+        headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+    }
+    reply
 }

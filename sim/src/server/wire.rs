@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,8 +18,10 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::Phase;
+use super::delivery::Delivery;
 use super::playback::{Ended, Playback};
 use crate::faults::Script;
+use crate::journal::{DeliveryState, Pending};
 use crate::timer::Waits;
 
 /// How long, and for how many bytes, a refused caller is heard out.
@@ -37,6 +40,7 @@ struct Parts {
     waits: Rc<Waits>,
     /// How the next reply is to be delivered, when not at once and whole.
     playback: RefCell<Option<Playback>>,
+    delivery: RefCell<Delivery>,
     /// Whether the connection is to be reset.
     reset: Cell<bool>,
     /// How long the peer may take no bytes, and when that is over.
@@ -58,7 +62,12 @@ fn refusal(error: &hyper::Error) -> Option<String> {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, write_timeout: Duration, waits: Rc<Waits>) -> Wire {
+    pub(super) fn new(
+        stream: TcpStream,
+        write_timeout: Duration,
+        waits: Rc<Waits>,
+        delivery: Delivery,
+    ) -> Wire {
         Wire(Rc::new(Parts {
             stream: RefCell::new(TokioIo::new(stream)),
             answered: Cell::new(false),
@@ -66,6 +75,7 @@ impl Wire {
             write_deadline: RefCell::new(None),
             waits,
             playback: RefCell::new(None),
+            delivery: RefCell::new(delivery),
             reset: Cell::new(false),
         }))
     }
@@ -75,6 +85,44 @@ impl Wire {
         *self.0.playback.borrow_mut() = Some(Playback::new(script, lost, self.0.waits.clone()));
     }
 
+    /// Takes the next request, once the reply before it is delivered: a client may ask again before it has its answer.
+    pub(super) async fn take_request(&self) {
+        std::future::poll_fn(|cx| self.0.delivery.borrow_mut().poll_begin(cx)).await;
+    }
+
+    /// Lends what is to be recorded of the request under way, if anything is.
+    pub(super) fn with_pending<T>(&self, work: impl FnOnce(Option<&mut Pending>) -> T) -> T {
+        work(self.0.delivery.borrow_mut().pending())
+    }
+
+    /// Keeps the body of a call until it is recorded, if it is.
+    pub(super) fn keep_request(&self, body: &Bytes) {
+        self.0.delivery.borrow_mut().keep_request(body);
+    }
+
+    /// The reply is handed to hyper.
+    pub(super) fn reply_begins(&self) {
+        self.0.delivery.borrow_mut().reply_begins();
+    }
+
+    /// hyper has taken all of the reply.
+    pub(super) fn reply_is_written(&self) {
+        self.0.delivery.borrow_mut().set_written();
+    }
+
+    /// The connection has ended: what was still to be delivered is not. `by_stop`: since everything closes.
+    pub(super) fn ended(&self, by_stop: bool) {
+        let mut delivery = self.0.delivery.borrow_mut();
+        let mut state = if by_stop { DeliveryState::Cut } else { DeliveryState::ClientGone };
+        if let Some(playback) = &*self.0.playback.borrow() {
+            delivery.set_bytes(playback.handed());
+            if playback.is_silent() {
+                state = DeliveryState::Silent;
+            }
+        }
+        delivery.finish(state);
+    }
+
     /// Waits for a delay of a fault.
     pub(super) async fn wait(&self, delay: Duration) {
         self.0.waits.until(std::time::Instant::now() + delay).await;
@@ -82,25 +130,48 @@ impl Wire {
 
     /// Plays a script on a connection that speaks no HTTP yet, until it ends or everything closes. Whether HTTP follows.
     pub(super) async fn play_alone(&self, script: Script, mut phase: watch::Receiver<Phase>) -> bool {
+        self.0.delivery.borrow_mut().begin_unasked();
         let mut playback = Playback::new(script, true, self.0.waits.clone());
-        let played = std::future::poll_fn(|cx| playback.poll(&mut self.0.stream.borrow_mut(), cx));
-        tokio::select! {
-            played = played => played.is_ok_and(|ended| ended == Ended::Open),
-            _ = phase.wait_for(|phase| *phase >= Phase::Draining) => false,
+        let ended = {
+            let played = std::future::poll_fn(|cx| self.play_on(&mut playback, cx));
+            tokio::select! {
+                ended = played => Some(ended),
+                _ = phase.wait_for(|phase| *phase >= Phase::Draining) => None,
+            }
+        };
+        if ended.is_none() {
+            let state = if playback.is_silent() { DeliveryState::Silent } else { DeliveryState::Cut };
+            self.0.delivery.borrow_mut().finish(state);
         }
+        matches!(ended, Some(Ok(Ended::Open)))
     }
 
-    /// Goes on with the script, if there is one; an error ends the connection.
+    /// Goes on with a script; its end is the end of the delivery, unless it leaves the connection to HTTP.
+    fn play_on(&self, script: &mut Playback, cx: &mut Context<'_>) -> Poll<io::Result<Ended>> {
+        let mut delivery = self.0.delivery.borrow_mut();
+        delivery.begin_writing();
+        let played = script.poll(&mut self.0.stream.borrow_mut(), cx);
+        delivery.set_bytes(script.handed());
+        match &played {
+            Poll::Pending => delivery.pause_writing(),
+            Poll::Ready(Ok(ended)) => delivery.finish(script.state(*ended)),
+            Poll::Ready(Err(_)) => delivery.finish(DeliveryState::ClientGone),
+        }
+        played
+    }
+
+    /// Goes on with the script, if there is one and it has its reply; an error ends the connection.
     fn poll_playback(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut playback = self.0.playback.borrow_mut();
-        let Some(script) = playback.as_mut().filter(|script| script.has_reply()) else {
+        let has_reply = |script: &&mut Playback| script.has_reply() && self.0.delivery.borrow().is_written();
+        let Some(script) = playback.as_mut().filter(has_reply) else {
             return Poll::Ready(Ok(()));
         };
-        let ended = ready!(script.poll(&mut self.0.stream.borrow_mut(), cx))?;
+        let ended = ready!(self.play_on(script, cx));
         *playback = None;
-        match ended {
+        match ended? {
             Ended::Open => Poll::Ready(Ok(())),
-            Ended::Closed => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            Ended::Closed | Ended::Silent => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
             Ended::Reset => {
                 self.0.reset.set(true);
                 Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
@@ -119,17 +190,32 @@ impl Wire {
         }
     }
 
-    /// Passes a write's progress on; without any for too long it fails, so that a peer that never reads does not hold its
-    /// reply for ever.
-    fn watch(&self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Writes, and passes the progress on; without any for too long it fails, so that a peer that never reads does not hold
+    /// its reply for ever.
+    fn write(
+        &self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TokioIo<TcpStream>>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let mut delivery = self.0.delivery.borrow_mut();
+        delivery.begin_writing();
+        let written = write(Pin::new(&mut *self.0.stream.borrow_mut()), cx);
         let mut deadline = self.0.write_deadline.borrow_mut();
+        match &written {
+            Poll::Ready(Ok(bytes)) => delivery.add_bytes(*bytes as u64),
+            Poll::Ready(Err(_)) => delivery.finish(DeliveryState::ClientGone),
+            Poll::Pending => delivery.pause_writing(),
+        }
         if written.is_ready() {
             *deadline = None;
             return written;
         }
         let sleep = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.0.write_timeout)));
         match sleep.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Ready(()) => {
+                delivery.finish(DeliveryState::Cut);
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
             Poll::Pending => Poll::Pending,
         }
     }
@@ -180,8 +266,7 @@ impl Write for Wire {
         if self.take_for_playback(buf) {
             return Poll::Ready(Ok(buf.len()));
         }
-        let written = self.inner(|stream| stream.poll_write(cx, buf));
-        self.watch(written, cx)
+        self.write(cx, |stream, cx| stream.poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -197,8 +282,7 @@ impl Write for Wire {
             });
             return Poll::Ready(Ok(taken.sum()));
         }
-        let written = self.inner(|stream| stream.poll_write_vectored(cx, bufs));
-        self.watch(written, cx)
+        self.write(cx, |stream, cx| stream.poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -207,6 +291,8 @@ impl Write for Wire {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_playback(cx))?;
+        // A TCP stream has nothing to flush: what was written is with the network.
+        self.0.delivery.borrow_mut().flushed();
         self.inner(|stream| stream.poll_flush(cx))
     }
 

@@ -32,6 +32,10 @@ impl Sim {
         Sim { child, out, first }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn url(&self) -> String {
         self.first["url"].as_str().unwrap().to_owned()
     }

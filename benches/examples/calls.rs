@@ -1,0 +1,60 @@
+//! Makes so many calls, with or without the journal, for a tool that counts instructions: `calls COUNT with|without`.
+//! `calls COUNT pairs` times both in turn, so that a machine's drift falls on both, and prints the median of the differences.
+
+use std::time::Instant;
+
+use benches::{Bench, body, calls, search};
+use bytes::Bytes;
+use dealer_sim::protocol::Skill;
+
+/// Calls that are timed together.
+const ROUND: u32 = 200;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<_> = std::env::args().collect();
+    let [_, count, what] = &arguments[..] else { return Err("usage: calls COUNT with|without|pairs".into()) };
+    let count: u32 = count.parse()?;
+    if what == "pairs" {
+        return pairs(count);
+    }
+    let bench = Bench::new(500)?;
+    let mut bench = if what == "with" { bench.with_journal() } else { bench };
+    let body = Bytes::from(body(Skill::InventorySearch, &search()));
+    let bytes: usize = (0..count).map(|_| bench.serve(&body).len()).sum();
+    println!("{bytes} bytes");
+    Ok(())
+}
+
+fn pairs(count: u32) -> Result<(), Box<dyn std::error::Error>> {
+    for (skill, payload) in calls() {
+        let body = Bytes::from(body(skill, &payload));
+        let (mut without, mut with) = (Bench::new(500)?, Bench::new(500)?.with_journal());
+        // Full before it is measured.
+        (0..20_000).for_each(|_| _ = with.serve(&body));
+        let mut found: Vec<(f64, f64)> = Vec::new();
+        for _ in 0..count.div_ceil(ROUND) {
+            let without = round(&mut without, &body);
+            found.push((without, round(&mut with, &body) - without));
+        }
+        let median = |of: fn(&(f64, f64)) -> f64| {
+            let mut values: Vec<f64> = found.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        println!(
+            "{}: {:.0} ns a call, the journal adds {:.0} ns",
+            skill.id(),
+            median(|it| it.0),
+            median(|it| it.1)
+        );
+    }
+    Ok(())
+}
+
+/// Nanoseconds a call.
+#[expect(clippy::disallowed_methods, reason = "a measurement")]
+fn round(bench: &mut Bench, body: &Bytes) -> f64 {
+    let begun = Instant::now();
+    (0..ROUND).for_each(|_| _ = bench.serve(body));
+    begun.elapsed().as_nanos() as f64 / f64::from(ROUND)
+}
