@@ -77,7 +77,12 @@ impl Basis {
     /// Sessions per second that were begun in time; with users, ended.
     fn achieved_rate(&self, tally: &Tally, measured: u64) -> f64 {
         let sessions = &tally.sessions;
-        let begun = if self.is_open() { sessions.on_time } else { sessions.finished + sessions.failed };
+        // A session that came in time and waited for a place until the end has begun never.
+        let begun = if self.is_open() {
+            sessions.on_time.min(sessions.scheduled.saturating_sub(sessions.not_sent))
+        } else {
+            sessions.finished + sessions.failed
+        };
         per_second(begun, measured)
     }
 

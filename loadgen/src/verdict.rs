@@ -83,7 +83,8 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     }
     if evidence.not_sent > 0 {
         notes.push(format!(
-            "{} sessions were never started: too many were in flight (--max-in-flight), or the run ended before their turn",
+            "{} sessions were never started: too many were in flight (--max-in-flight), or the run ended before their turn; how long \
+             they waited is in no latency",
             evidence.not_sent
         ));
     }

@@ -275,6 +275,19 @@ fn a_generator_that_cannot_keep_up_says_so_with_exit_code_4() {
 }
 
 #[test]
+fn a_session_that_waited_in_vain_was_not_started() {
+    let server = server(&[Manner::Slow(Duration::from_millis(200))]);
+    let flags = ["--rate", "50/s", "--duration", "1s", "--max-in-flight", "1", "--grace", "0s"];
+    let (_, summary) = smoke(&server, &flags);
+    let sessions = &summary["sessions"];
+    let [scheduled, started, not_sent] =
+        ["scheduled", "started", "not_sent"].map(|member| sessions[member].as_u64().unwrap());
+    assert!(scheduled == 50 && not_sent >= 40 && started + not_sent == 50, "{summary:#}");
+    let achieved = summary["rate"]["achieved_per_s"].as_f64().unwrap();
+    assert!(achieved <= started as f64 + 1e-6, "{summary:#}");
+}
+
+#[test]
 fn what_has_no_reply_at_the_end_is_counted_with_its_age() {
     let server = server(&[Manner::Silent]);
     let flags = ["--rate", "10/s", "--duration", "1s", "--timeout", "60s", "--grace", "500ms"];
@@ -419,6 +432,28 @@ fn a_signal_ends_the_run_with_its_results() {
         let totals = read_totals(&fs::read(folder.path().join("intervals.hlog")).unwrap()).unwrap();
         assert_eq!(totals["response"].count(), summary["requests"]["finished"].as_u64().unwrap());
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_dealer_that_never_answered_comes_before_the_signal() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (url, path) = (format!("http://127.0.0.1:{port}/a2a"), scenario("smoke"));
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    let line =
+        ["run", &path, "--endpoint-raw", &url, "--contract", "3.0", "--duration", "60s", "--quiet", "--out", &out];
+    let child = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    let seconds = || fs::read_to_string(folder.path().join("series.csv")).unwrap_or_default().lines().count();
+    while seconds() < 2 && begun.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Command::new("kill").arg("-INT").arg(child.id().to_string()).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("transport.refused"));
+    assert!(folder.path().join("report.html").exists());
 }
 
 #[test]
