@@ -176,7 +176,8 @@ impl Tally {
         mine.not_sent += theirs.not_sent;
         mine.response.add(&theirs.response);
         self.warmup_requests += other.warmup_requests;
-        self.busy_nanos += other.busy_nanos;
+        // Of a damaged folder it may be anything.
+        self.busy_nanos = self.busy_nanos.saturating_add(other.busy_nanos);
         for (mine, theirs) in self.latencies_mut().into_iter().zip(other.latencies()) {
             mine.add(theirs);
         }

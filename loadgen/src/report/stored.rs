@@ -159,8 +159,7 @@ fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<R
     tally.warmup_requests = summary.requests.warmup;
     let run = summary.run;
     let nanos = |millis: f64| (millis * 1e6) as u64;
-    // As a count it is bounded too: a century of ten thousand requests at a time.
-    tally.busy_nanos = MAX_COUNT.saturating_mul(1 << 8).min(nanos(run.mean_in_flight * run.measured_ms));
+    tally.busy_nanos = nanos(run.mean_in_flight * run.measured_ms);
     let connections = &summary.connections;
     Ok(RunResult {
         scenario: summary.scenario,
