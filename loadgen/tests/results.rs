@@ -441,8 +441,19 @@ fn a_dealer_that_never_answered_comes_before_the_signal() {
     let (url, path) = (format!("http://127.0.0.1:{port}/a2a"), scenario("smoke"));
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().display().to_string();
-    let line =
-        ["run", &path, "--endpoint-raw", &url, "--contract", "3.0", "--duration", "60s", "--quiet", "--out", &out];
+    let line = [
+        "run",
+        &path,
+        "--endpoint-raw",
+        &url,
+        "--contract",
+        "3.0",
+        "--duration",
+        "60s",
+        "--quiet",
+        "--out",
+        &out,
+    ];
     let child = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     let seconds = || fs::read_to_string(folder.path().join("series.csv")).unwrap_or_default().lines().count();
