@@ -343,14 +343,11 @@ impl Run<'_> {
 
     /// How often this request was seen before, with its stable key: `X-Sim-Key` if sent, else dealer, skill and payload
     /// without what changes when it is sent again.
-    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u64) {
-        let key = match self.request.head.get(SIM_KEY) {
+    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> u64 {
+        match self.request.head.get(SIM_KEY) {
             Some(key) => call::named_key(key.as_bytes()),
             None => call::stable_key(self.dealer.id(), skill, payload, self.canonical),
-        };
-        let counted = (key, self.dealer.attempts().next(key));
-        self.counted = Some(counted);
-        counted
+        }
     }
 
     /// Identifiers for one call. With a frozen clock they come from the seed, the request's stable key and how often it
@@ -360,7 +357,9 @@ impl Run<'_> {
         if !spec.clock.is_frozen() {
             return Ids::new(spec.seed, self.request.nonce, index);
         }
-        let (key, attempt) = self.stable_key(skill, payload);
+        let key = self.stable_key(skill, payload);
+        let attempt = self.dealer.attempts().next(key);
+        self.counted = Some((key, attempt));
         Ids::new(spec.seed, key, attempt)
     }
 
@@ -377,7 +376,9 @@ impl Run<'_> {
         let Some(desk) = touched else {
             return (self.ids(skill.id(), Some(message.payload), index), None);
         };
-        let (key, attempt) = self.stable_key(skill.id(), Some(message.payload));
+        let key = self.stable_key(skill.id(), Some(message.payload));
+        let attempt = desk.engine.attempt(key);
+        self.counted = Some((key, attempt));
         let spec = self.dealer.spec();
         let client = client_name(self.request);
         let facts = Facts {
@@ -396,7 +397,8 @@ impl Run<'_> {
         };
         let decision = desk.decide(spec.seed, facts, magic.as_ref(), self.now.traffic_ns);
         let ids = match spec.clock.is_frozen() {
-            true => Ids::new(spec.seed, key, attempt),
+            // Counted apart: a new plan counts anew, and must not bring back identifiers that are in use.
+            true => Ids::new(spec.seed, key, self.dealer.attempts().next(key)),
             false => Ids::new(spec.seed, self.request.nonce, index),
         };
         (ids, (!decision.is_empty()).then(|| Box::new(decision)))
@@ -516,7 +518,7 @@ pub fn touch_card(
         client: &client,
         vin: None,
         key,
-        attempt: dealer.attempts().next(key),
+        attempt: desk.engine.attempt(key),
         request_effect: asked.as_deref(),
         magic: None,
         accepting: false,
