@@ -7,7 +7,7 @@ use benches::{Bench, body, calls};
 use bytes::Bytes;
 use criterion::Criterion;
 use dealer_sim::journal::{
-    Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Journal, Limits, Outcome,
+    Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Head, Journal, Limits, Outcome,
 };
 use dealer_sim::protocol::Skill;
 use jiff::Timestamp;

@@ -24,6 +24,7 @@ fn exchange() -> Exchange<'static> {
         client: Client::Origin { address: Ipv4Addr::LOCALHOST.into(), program: b"agent/1" },
         connection: 2,
         ordinal: 1,
+        head: Head::default(),
         skill: Some(Skill::InventorySearch),
         method: "SendMessage",
         conversation: "ctx_1",

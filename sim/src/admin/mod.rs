@@ -2,6 +2,7 @@
 //! sockets are the server's. A path below `/d/<dealer_id>` speaks of one dealer, any other of all.
 
 mod clock;
+mod conduct;
 mod faults;
 pub mod journal;
 mod metrics;
@@ -123,6 +124,9 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
     if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
         return faults::handle(scope.sites, request, now);
     }
+    if conduct::is_ours(request.path) {
+        return conduct::handle(scope, request);
+    }
     if journal::is_ours(request.path) {
         return journal::handle(scope, request);
     }
@@ -168,7 +172,7 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
     }
 }
 
-const RESOURCES: [&str; 17] = [
+const RESOURCES: [&str; 20] = [
     "/livez",
     "/readyz",
     "/fixtures",
@@ -186,6 +190,9 @@ const RESOURCES: [&str; 17] = [
     "/journal (GET, DELETE)",
     "/journal/stream",
     "/verify (POST)",
+    "/conduct",
+    "/conduct/rules",
+    "/conduct/begin, /conduct/end (POST)",
 ];
 
 fn limit(query: &str) -> usize {
@@ -211,6 +218,7 @@ fn reset(scope: &Scope<'_>, body: &[u8], now: Now) -> AdminReply {
             // One of several dealers leaves the journal, which is everybody's.
             if scope.dealer().is_none() {
                 scope.world.journal.clear();
+                scope.world.conduct.clear(&scope.world.journal);
             }
             json_reply(200, &json!({ "status": "ok", "seed": sites[0].scene().dealer.spec().seed }))
         }
