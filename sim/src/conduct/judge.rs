@@ -96,6 +96,8 @@ pub(super) struct Relation {
     pub(super) context: Option<(String, u64, u64)>,
     /// Until when nothing is to be sent, by which entry, and from when.
     pub(super) quiet: Option<(u64, u64, u64)>,
+    /// Whether something was refused for good.
+    pub(super) was_refused: bool,
     /// For each skill the last refusal of a payload.
     pub(super) faults: BTreeMap<&'static str, Refused>,
     /// Vehicles that were unavailable, since the last search.

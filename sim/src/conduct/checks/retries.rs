@@ -33,6 +33,13 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     let before = client.attempts.get(&key).filter(|before| before.ended <= facts.arrived).cloned();
     let mut waited = None;
     let mut failures = 0;
+    let is_repeated_refusal = before.as_ref().is_some_and(|before| before.failure == Some(Failure::Final));
+    if let Some(relation) = client.relations.get_mut(dealer) {
+        if relation.was_refused && !is_repeated_refusal {
+            case.check(R::RetryRefused, true, &[], String::new);
+        }
+        relation.was_refused |= facts.failure() == Some(Failure::Final);
+    }
     if let Some((before, failure)) = before.and_then(|before| before.failure.map(|failure| (before, failure)))
     {
         waited = retry(case, &before, failure, exact);
