@@ -88,8 +88,12 @@ fn report(sim: &Sim, query: &str) -> Value {
 }
 
 fn with(report: &Value, status: &str) -> Vec<String> {
-    let rules = report["clients"].as_array().unwrap().iter().flat_map(|client| client["rules"].as_array().unwrap());
-    rules.filter(|rule| rule["status"] == status).map(|rule| rule["id"].as_str().unwrap().to_owned()).collect()
+    let rules =
+        report["clients"].as_array().unwrap().iter().flat_map(|client| client["rules"].as_array().unwrap());
+    rules
+        .filter(|rule| rule["status"] == status)
+        .map(|rule| rule["id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn conduct(sim: &Sim, flags: &[&str]) -> (i32, String, String) {
@@ -121,7 +125,8 @@ fn of_listings_that_the_journal_did_not_keep_nothing_is_claimed() {
     let sim = Sim::start(&["--seed", "7", "--vehicles", "60"]);
     let mut agent = Agent::new(&sim, "agent");
     agent.fetch_card();
-    agent.search(0);
+    // The vehicle is not among those that the journal keeps of this page.
+    agent.search(20);
     let mut lead = support::lead("Lee");
     lead["idempotency_key"] = "key-1".into();
     let fixtures: Value = serde_json::from_str(&http("GET", &sim.admin("/fixtures"), &[], "").2).unwrap();
@@ -134,13 +139,16 @@ fn of_listings_that_the_journal_did_not_keep_nothing_is_claimed() {
 
 #[test]
 fn agents_that_hammer_mend_one_by_one_or_forget_are_named_with_evidence() {
-    let sim = Sim::start(&["--seed", "7", "--vehicles", "60", "--rate-limit", "1/min,burst=2,key=client"]);
+    let sim = Sim::start(&["--seed", "7", "--vehicles", "60", "--rate-limit", "1/s,burst=2,key=client"]);
     let mut hammer = Agent::new(&sim, "hammer");
     hammer.fetch_card();
     (0..4).for_each(|page| _ = hammer.search(page * 5));
     let (code, text, error) = conduct(&sim, &["--client", "hammer", "--fail-on", "violation"]);
     assert_eq!(code, 3, "{text}{error}");
-    assert!(text.contains("VIOLATION retry.wait_for_hint") && text.contains("the dealer had asked to wait"), "{text}");
+    assert!(
+        text.contains("VIOLATION retry.wait_for_hint") && text.contains("the dealer had asked to wait"),
+        "{text}"
+    );
     assert!(text.contains("Read retry_after_ms"), "{text}");
 
     let sim = Sim::start(&["--seed", "7", "--vehicles", "60"]);
@@ -167,7 +175,8 @@ fn agents_that_hammer_mend_one_by_one_or_forget_are_named_with_evidence() {
     // The evidence is in the journal.
     let after = entries[1].as_u64().unwrap() - 1;
     let page: Value =
-        serde_json::from_str(&http("GET", &sim.admin(&format!("/journal?after={after}&limit=1")), &[], "").2).unwrap();
+        serde_json::from_str(&http("GET", &sim.admin(&format!("/journal?after={after}&limit=1")), &[], "").2)
+            .unwrap();
     assert_eq!(page["entries"][0]["client"], "forgetful");
 }
 
@@ -179,8 +188,13 @@ fn headers_are_judged_strictly_though_the_endpoint_is_lenient() {
     http("POST", &sim.url(), &[("Content-Type", "text/plain")], &body);
     http("GET", &sim.url(), &[], "");
     let broken = with(&report(&sim, ""), "broken");
-    let expected =
-        ["discovery.card_first", "discovery.http_post", "envelope.content_type", "envelope.a2a_version", "envelope.a2a_extensions"];
+    let expected = [
+        "discovery.card_first",
+        "discovery.http_post",
+        "envelope.content_type",
+        "envelope.a2a_version",
+        "envelope.a2a_extensions",
+    ];
     assert_eq!(broken, expected);
 }
 
@@ -203,7 +217,12 @@ fn a_test_is_bounded_by_begin_and_end() {
     assert_eq!(with(&report(&sim, "?test=t"), "broken"), Vec::<String>::new());
     assert_eq!(with(&report(&sim, ""), "broken"), ["discovery.card_first", "conversation.context_carried"]);
     assert_eq!(http("GET", &sim.admin("/conduct?fail_on=warning&format=junit"), &[], "").0, 409);
-    for (path, status) in [("/conduct?format=pdf", 400), ("/conduct?test=no", 404), ("/conduct/nothing", 404), ("/conduct/end", 405)] {
+    for (path, status) in [
+        ("/conduct?format=pdf", 400),
+        ("/conduct?test=no", 404),
+        ("/conduct/nothing", 404),
+        ("/conduct/end", 405),
+    ] {
         assert_eq!(http("GET", &sim.admin(path), &[], "").0, status, "{path}");
     }
     let rules: Value = serde_json::from_str(&http("GET", &sim.admin("/conduct/rules"), &[], "").2).unwrap();

@@ -137,7 +137,7 @@ impl Engine {
                 occurrences: Arc::default(),
             }),
             editing: Mutex::new(()),
-            serials: AtomicU64::new(0),
+            serials: AtomicU64::new(1),
         };
         let start = Arc::new(plan);
         engine.force.store(Arc::new(engine.in_force(start.clone(), Vec::new(), 0, now_ns)));

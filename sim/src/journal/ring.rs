@@ -1,4 +1,5 @@
-//! One shard's ring: fixed facts in a queue, texts and bodies end to end in an arena that is written round and round.
+//! One shard's ring: a queue of records, each with its texts and bodies end to end in one buffer, which the record that
+//! takes its place uses again.
 //!
 //! A record is bytes until somebody reads it: writing one is a handful of copies, whatever it says.
 
@@ -19,7 +20,7 @@ enum Caller {
     Origin(IpAddr),
 }
 
-/// The pieces of a record in the arena, in this order.
+/// The pieces of a record in its buffer, in this order.
 #[derive(Debug, Clone, Copy)]
 enum Piece {
     Dealer,
@@ -41,8 +42,7 @@ const COPIED_AT_ONCE: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record {
     pub(super) seq: u64,
-    /// Where its first piece begins, in bytes since the ring began; the arena holds it at the remainder.
-    start: u64,
+    /// Where its pieces end.
     ends: [u32; PIECES],
     caller: Caller,
     pub(super) at: Timestamp,
@@ -60,13 +60,7 @@ pub(super) struct Record {
     pub(super) delivered: Delivery,
 }
 
-impl Record {
-    fn len(&self) -> usize {
-        self.ends[PIECES - 1] as usize
-    }
-}
-
-/// A record with its pieces: in the arena, or copied out of it.
+/// A record with its pieces: in the ring, or copied out of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) record: &'a Record,
@@ -127,13 +121,26 @@ impl<'a> View<'a> {
     }
 }
 
+/// A record and its pieces, end to end.
+#[derive(Debug)]
+struct Stored {
+    record: Record,
+    bytes: Vec<u8>,
+}
+
+impl Stored {
+    fn view(&self) -> View<'_> {
+        View { record: &self.record, bytes: &self.bytes }
+    }
+}
+
 /// The ring of one shard.
 #[derive(Debug)]
 pub(super) struct Ring {
-    records: VecDeque<Record>,
-    arena: Vec<u8>,
-    /// Where the next record would begin, in bytes since the ring began.
-    head: u64,
+    records: VecDeque<Stored>,
+    /// What its buffers may take together, and what they take.
+    most_bytes: usize,
+    taken: usize,
     window: u64,
     request_bytes: usize,
     reply_bytes: usize,
@@ -148,14 +155,13 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring with this share of the journal's bytes. Room is reserved now, so that no call waits for the queue to grow;
-    /// the system gives the pages when they are first written.
-    pub(super) fn new(limits: &Limits, arena_bytes: usize) -> Ring {
+    /// A ring with this share of the journal's bytes. The queue's room is reserved now, so that no call waits for it to grow.
+    pub(super) fn new(limits: &Limits, most_bytes: usize) -> Ring {
         const MOST_RESERVED: u64 = 1 << 16;
         Ring {
             records: VecDeque::with_capacity(limits.entries.min(MOST_RESERVED) as usize),
-            arena: vec![0; arena_bytes],
-            head: 0,
+            most_bytes,
+            taken: 0,
             window: limits.entries,
             // Places within a record are 32 bits wide.
             request_bytes: limits.request_bytes.min(1 << 30),
@@ -169,7 +175,7 @@ impl Ring {
 
     pub(super) fn clear(&mut self) {
         self.records.clear();
-        self.head = 0;
+        self.taken = 0;
         self.held = 0;
         self.dropped = 0;
         self.dropped_to = 0;
@@ -177,7 +183,7 @@ impl Ring {
 
     /// Records numbered up to `floor`, which no reader is shown any more though they are still here.
     pub(super) fn count_to(&self, floor: u64) -> u64 {
-        self.records.partition_point(|record| record.seq <= floor) as u64
+        self.records.partition_point(|stored| stored.record.seq <= floor) as u64
     }
 
     pub(super) fn len(&self) -> usize {
@@ -186,41 +192,35 @@ impl Ring {
 
     /// The records numbered above `after` and below `end`, in order.
     pub(super) fn range(&self, after: u64, end: u64) -> impl Iterator<Item = View<'_>> {
-        let from = self.records.partition_point(|record| record.seq <= after);
-        self.records.range(from..).take_while(move |record| record.seq < end).map(|record| {
-            let at = self.place(record.start);
-            View { record, bytes: &self.arena[at..at + record.len()] }
-        })
+        let from = self.records.partition_point(|stored| stored.record.seq <= after);
+        self.records.range(from..).take_while(move |stored| stored.record.seq < end).map(Stored::view)
     }
 
-    /// Where in the arena a record begins.
-    fn place(&self, start: u64) -> usize {
-        // An empty arena holds only empty records.
-        (start % (self.arena.len().max(1) as u64)) as usize
-    }
-
-    fn drop_oldest(&mut self) {
-        if let Some(record) = self.records.pop_front() {
-            self.held -= record.len() as u64;
-            self.dropped += 1;
-            // One that was too large may have gone before an older one.
-            self.dropped_to = self.dropped_to.max(record.seq);
-        }
+    /// Drops the oldest record and gives its buffer.
+    fn drop_oldest(&mut self) -> Option<Vec<u8>> {
+        let Stored { record, bytes } = self.records.pop_front()?;
+        self.taken -= bytes.capacity();
+        self.held -= bytes.len() as u64;
+        self.dropped += 1;
+        // One that was too large may have gone before an older one.
+        self.dropped_to = self.dropped_to.max(record.seq);
+        Some(bytes)
     }
 
     /// Writes a record; the oldest ones make room. One that even an empty ring has no room for is dropped at once.
     pub(super) fn push(&mut self, seq: u64, exchange: &Exchange<'_>) {
-        while self.records.front().is_some_and(|oldest| seq - oldest.seq >= self.window) {
-            self.drop_oldest();
+        let mut spare = None;
+        while self.records.front().is_some_and(|oldest| seq - oldest.record.seq >= self.window) {
+            spare = self.drop_oldest();
         }
         let mut faults = std::mem::take(&mut self.faults);
         faults.clear();
         write_faults(&mut faults, exchange.faults);
-        self.store(seq, exchange, &faults);
+        self.store(seq, exchange, &faults, spare);
         self.faults = faults;
     }
 
-    fn store(&mut self, seq: u64, exchange: &Exchange<'_>, faults: &[u8]) {
+    fn store(&mut self, seq: u64, exchange: &Exchange<'_>, faults: &[u8], spare: Option<Vec<u8>>) {
         let (caller, client) = match exchange.client {
             Client::Named(name) => (Caller::Named, name),
             Client::Credential(hash) => (Caller::Credential(hash), &b""[..]),
@@ -242,21 +242,19 @@ impl Ring {
             len += piece.len();
             *end = len as u32;
         }
-        if len > self.arena.len() || self.window == 0 {
+        if len > self.most_bytes || self.window == 0 {
             self.dropped += 1;
             self.dropped_to = seq;
             return;
         }
-        let start = self.make_room(len);
-        let mut at = self.place(start);
+        let mut bytes = self.make_room(len, spare);
         for run in pieces.into_iter().flat_map(|piece| piece.chunks(COPIED_AT_ONCE)) {
-            self.arena[at..at + run.len()].copy_from_slice(run);
-            at += run.len();
+            bytes.extend_from_slice(run);
         }
+        self.taken += bytes.capacity();
         self.held += len as u64;
-        self.records.push_back(Record {
+        let record = Record {
             seq,
-            start,
             ends,
             caller,
             at: exchange.at,
@@ -272,23 +270,29 @@ impl Ring {
             request_bytes: exchange.request.bytes.max(exchange.request.body.len() as u64),
             reply_bytes: exchange.reply.bytes.max(exchange.reply.body.len() as u64),
             delivered: exchange.delivered,
-        });
+        };
+        self.records.push_back(Stored { record, bytes });
     }
 
-    /// Where a record of this length begins: the next place where it lies in one piece, the records there dropped.
-    fn make_room(&mut self, len: usize) -> u64 {
-        let capacity = self.arena.len() as u64;
-        let len = len as u64;
-        let mut start = self.head;
-        if capacity > 0 && start % capacity + len > capacity {
-            start = start.next_multiple_of(capacity);
+    /// An empty buffer for so many bytes, with the oldest records dropped that it leaves no room for. It is that of the
+    /// record dropped last where that serves: as much memory as is kept is written round and round, and no more.
+    fn make_room(&mut self, len: usize, mut spare: Option<Vec<u8>>) -> Vec<u8> {
+        /// Sizes that differ by less share buffers.
+        const STEP: usize = 128;
+        let fits = |buffer: &Vec<u8>| (len..=4 * len + 8 * STEP).contains(&buffer.capacity());
+        loop {
+            let size = match spare.as_ref().filter(|buffer| fits(buffer)) {
+                Some(buffer) => buffer.capacity(),
+                None => len.next_multiple_of(STEP).min(self.most_bytes),
+            };
+            if self.taken + size <= self.most_bytes {
+                let mut buffer =
+                    spare.filter(|buffer| fits(buffer)).unwrap_or_else(|| Vec::with_capacity(size));
+                buffer.clear();
+                return buffer;
+            }
+            spare = self.drop_oldest();
         }
-        self.head = start + len;
-        // A record is whole as long as the head has not come round to where it begins.
-        while self.records.front().is_some_and(|oldest| self.head - oldest.start > capacity) {
-            self.drop_oldest();
-        }
-        start
     }
 }
 
