@@ -23,6 +23,7 @@ fn exchange<'a>(request: &'a [u8], reply: &'a [u8], faults: &'a [FaultMark<'a>])
         },
         connection: 7,
         ordinal: 3,
+        head: Head::default(),
         skill: Some(Skill::InventorySearch),
         method: "SendMessage",
         conversation: "ctx_01HZ9F4M7C0X3K5RN8B3WJTW2P",

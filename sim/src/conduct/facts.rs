@@ -169,7 +169,8 @@ impl<'e> Facts<'e> {
     /// What follows a member's name in the reply, which may be cut behind it.
     fn hint(&self, name: &str) -> Option<&str> {
         let body = &self.entry.reply.body;
-        body.find(name).map(|at| body[at + name.len()..].trim_start())
+        // The metadata of an ErrorInfo says the same in a string.
+        body.find(name).map(|at| body[at + name.len()..].trim_start_matches([' ', '"']))
     }
 
     /// The payload's places that were told to be wrong; those that a cut reply no longer shows are not among them.
