@@ -175,15 +175,12 @@ impl<'e> Facts<'e> {
 
     /// The payload's places that were told to be wrong; those that a cut reply no longer shows are not among them.
     pub(super) fn faulty_places(&self) -> Vec<String> {
-        let mut places: Vec<_> = self
-            .entry
-            .reply
-            .body
-            .split("\"instanceLocation\":\"")
-            .skip(1)
-            .filter_map(|rest| rest.split_once('"'))
-            .map(|(place, _)| place.to_owned())
-            .collect();
+        // The typed entry says instanceLocation; the BadRequest before it says field, and is less often cut.
+        let body = &self.entry.reply.body;
+        let told =
+            ["\"instanceLocation\":\"", "\"field\":\""].into_iter().flat_map(|name| body.split(name).skip(1));
+        let mut places: Vec<_> =
+            told.filter_map(|rest| rest.split_once('"')).map(|(place, _)| place.to_owned()).collect();
         places.sort();
         places.dedup();
         places
