@@ -111,7 +111,7 @@ impl Wanted {
                 "client" => wanted.client = Some(value),
                 "test" => wanted.test = Some(value),
                 _ => {
-                    faults.push(format!("{name:?} is no parameter; there are format, client, test, fail_on"))
+                    faults.push(format!("{name:?} is no parameter; there are format, client, test, fail_on"));
                 }
             }
         }
