@@ -7,7 +7,7 @@ use benches::{Bench, body, calls};
 use bytes::Bytes;
 use criterion::Criterion;
 use dealer_sim::journal::{
-    Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Journal, Limits, Outcome,
+    Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Head, Journal, Limits, Outcome,
 };
 use dealer_sim::protocol::Skill;
 use jiff::Timestamp;
@@ -23,6 +23,7 @@ fn exchange<'a>(request: &'a [u8], reply: &'a [u8], faults: &'a [FaultMark<'a>])
         },
         connection: 7,
         ordinal: 3,
+        head: Head::default(),
         skill: Some(Skill::InventorySearch),
         method: "SendMessage",
         conversation: "ctx_01HZ9F4M7C0X3K5RN8B3WJTW2P",

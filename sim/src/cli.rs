@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use crate::conduct;
 use crate::dealer::clock::ClockMode;
 use crate::dealer::limiter::RateLimit;
 use crate::document::units;
@@ -52,6 +53,11 @@ pub enum Command {
         after_help = "Examples:\n  dealer-sim faults list\n  dealer-sim faults check scenarios/faults/*.yaml"
     )]
     Faults(FaultsCommand),
+    /// Report whether the callers of a running dealer keep the protocol.
+    #[command(after_help = "Examples:\n  dealer-sim conduct --admin http://127.0.0.1:8081\n  \
+                            dealer-sim conduct --fail-on violation --format junit > conduct.xml\n\n\
+                            With --fail-on the exit code is 3 when a rule of that severity or a graver one was broken.")]
+    Conduct(ConductArgs),
     /// Exit with 0 when a dealer's admin endpoint says that it is ready.
     #[command(after_help = "Example:\n  dealer-sim health http://127.0.0.1:8081")]
     Health(HealthArgs),
@@ -167,6 +173,9 @@ pub struct ServeArgs {
     /// How many bytes of texts and bodies the journal keeps, such as 64MiB (up to 64GiB).
     #[arg(long, env = "DEALER_SIM_JOURNAL_BYTES", default_value = "64MiB", value_name = "SIZE", value_parser = parse_size)]
     pub journal_bytes: u64,
+    /// How many bytes of a reply the journal keeps, such as 64KiB; rules of conduct about listings need whole replies.
+    #[arg(long, env = "DEALER_SIM_JOURNAL_REPLY_BYTES", default_value = "1KiB", value_name = "SIZE", value_parser = parse_size)]
+    pub journal_reply_bytes: u64,
     /// Worker threads [default: one per core]
     #[arg(long, env = "DEALER_SIM_THREADS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -204,6 +213,35 @@ pub struct InventoryArgs {
     /// Form of the output.
     #[arg(long, env = "DEALER_SIM_FORMAT", default_value = "jsonl", value_name = "jsonl|json|csv")]
     pub format: ExportFormat,
+}
+
+/// Flags of `conduct`.
+#[derive(Debug, Clone, Args)]
+pub struct ConductArgs {
+    /// The admin endpoint.
+    #[arg(
+        long,
+        env = "DEALER_SIM_CONDUCT_ADMIN",
+        default_value = "http://127.0.0.1:8081",
+        value_name = "URL"
+    )]
+    pub admin: String,
+    /// Form of the output.
+    #[arg(long, default_value = "text", value_name = "text|json|html|junit")]
+    pub format: conduct::Format,
+    /// The one client to report on, as the journal names it.
+    #[arg(long, value_name = "NAME")]
+    pub client: Option<String>,
+    /// The test to report on, as POST /conduct/begin named it.
+    #[arg(long, value_name = "NAME")]
+    pub test: Option<String>,
+    /// Exit with 3 when a rule of this severity or a graver one was broken.
+    #[arg(long, value_name = "violation|warning|advice", value_parser = parse_severity)]
+    pub fail_on: Option<conduct::Severity>,
+}
+
+fn parse_severity(given: &str) -> Result<conduct::Severity, String> {
+    conduct::Severity::from_word(given).ok_or_else(|| "use violation, warning or advice".to_owned())
 }
 
 /// Flags of `health`.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
 
-pub use caller::caller;
+pub use caller::{caller, head_facts};
 use caller::{client, client_name};
 use noting::{Heard, item_ranges, note_faults};
 

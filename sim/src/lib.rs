@@ -53,6 +53,7 @@
 pub mod admin;
 mod builder;
 pub mod cli;
+pub mod conduct;
 pub mod dealer;
 pub mod dispatch;
 pub mod document;

@@ -1,20 +1,22 @@
-//! The commands of `dealer-sim`, from arguments to exit code: 0 ok; 1 wrong usage or input file; 2 failed while running.
+//! The commands of `dealer-sim`, from arguments to exit code: 0 ok; 1 wrong usage or input file; 2 failed while running; 3 a
+//! rule of conduct was broken.
+
+mod ask;
 
 use std::ffi::OsString;
-use std::io::{self, Read as _, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::cli::{
-    self, AdminAddress, CardArgs, Cli, Command, ExportFormat, FaultsCommand, HealthArgs, InventoryArgs,
-    ListFormat, LogFormat, ServeArgs, StockArgs,
+    self, AdminAddress, CardArgs, Cli, Command, ConductArgs, ExportFormat, FaultsCommand, HealthArgs,
+    InventoryArgs, ListFormat, LogFormat, ServeArgs, StockArgs,
 };
 use crate::dealer::DealerSpec;
 use crate::faults::{Plan, Repro, Trigger, catalogue, explain, registry};
@@ -34,6 +36,9 @@ enum Failed {
     /// Exit code 2.
     #[error("{0}")]
     Running(String),
+    /// Exit code 3.
+    #[error("{0}")]
+    Broken(String),
 }
 
 impl Failed {
@@ -70,6 +75,7 @@ fn report(failed: &Failed) -> ExitCode {
     match failed {
         Failed::Input(_) => ExitCode::from(1),
         Failed::Running(_) => ExitCode::from(2),
+        Failed::Broken(_) => ExitCode::from(3),
     }
 }
 
@@ -79,6 +85,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
         Command::Inventory(inventory) => export(&inventory),
         Command::Card(arguments) => card(*arguments),
         Command::Faults(command) => faults(&command),
+        Command::Conduct(arguments) => conduct(&arguments),
         Command::Health(health) => self::health(&health),
     }
 }
@@ -198,6 +205,7 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
             entries => journal::Limits {
                 entries,
                 bytes: usize::try_from(arguments.journal_bytes).unwrap_or(usize::MAX),
+                reply_bytes: usize::try_from(arguments.journal_reply_bytes).unwrap_or(usize::MAX),
                 ..journal::Limits::default()
             },
         },
@@ -417,35 +425,45 @@ impl Signals {
 
 /// Asks an admin endpoint whether it is ready.
 fn health(arguments: &HealthArgs) -> Result<(), Failed> {
-    const PATIENCE: Duration = Duration::from_secs(5);
     let url = &arguments.url;
-    let authority = fluent_uri::Uri::parse(url.as_str())
-        .ok()
-        .filter(|uri| uri.scheme().as_str() == "http")
-        .and_then(|uri| uri.authority().map(|authority| authority.as_str().to_owned()))
-        .ok_or_else(|| {
-            Failed::Input(format!("{url:?} is no admin URL; use one such as http://127.0.0.1:8081"))
-        })?;
-    let address = if authority.rsplit(']').next().is_some_and(|tail| tail.contains(':')) {
-        authority.clone()
-    } else {
-        format!("{authority}:80")
-    };
-    let ask = || -> io::Result<String> {
-        let mut stream = TcpStream::connect(&address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        write!(stream, "GET /readyz HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n")?;
-        // The status line is all that matters, and a server that drips must not hold up a health check.
-        let mut reply = [0; 512];
-        let read = stream.read(&mut reply)?;
-        Ok(String::from_utf8_lossy(&reply[..read]).into_owned())
-    };
-    let reply = ask().map_err(|error| Failed::Running(format!("{url} does not answer: {error}")))?;
+    // The status line is all that matters, and a server that drips must not hold up a health check.
+    let reply = ask::get(url, "/readyz", 512)?;
     if reply.split_whitespace().nth(1) == Some("200") {
         Ok(())
     } else {
         let first = reply.lines().next().unwrap_or("no reply");
         Err(Failed::Running(format!("{url} is not ready: {first}")))
+    }
+}
+
+/// Prints a conduct report.
+fn conduct(arguments: &ConductArgs) -> Result<(), Failed> {
+    let mut path = format!("/conduct?format={}", arguments.format.word());
+    let given = [("client", &arguments.client), ("test", &arguments.test)];
+    for (name, value) in given.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        path += &format!("&{name}={}", ask::encoded(value));
+    }
+    if let Some(severity) = arguments.fail_on {
+        path += &format!("&fail_on={}", severity.word());
+    }
+    let url = &arguments.admin;
+    let reply = ask::get(url, &path, ask::WHOLE)?;
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap_or((&reply, ""));
+    let status = head.split_whitespace().nth(1).unwrap_or_default();
+    match status {
+        "200" | "409" => {
+            until_reader_is_gone(io::stdout().write_all(body.as_bytes()))?;
+            let severity = arguments.fail_on.filter(|_| status == "409");
+            severity.map_or(Ok(()), |severity| {
+                let text = format!("rules of conduct of severity {} or graver were broken", severity.word());
+                Err(Failed::Broken(text))
+            })
+        }
+        // Nothing was found under the names given, or the journal is off.
+        "404" | "400" => Err(Failed::Input(format!("{url}: {}", body.trim()))),
+        _ => Err(Failed::Running(format!(
+            "{url} gives no report: {}",
+            head.lines().next().unwrap_or("no reply")
+        ))),
     }
 }

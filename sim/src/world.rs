@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
+use crate::conduct::ConductDesk;
 use crate::dealer::clock::{Clock, Move, MoveError, Now};
 use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
@@ -149,6 +150,8 @@ pub struct World {
     pub traffic: Traffic,
     /// What was asked, answered and delivered, of all dealers. Off until a server feeds it.
     pub journal: Arc<Journal>,
+    /// The conduct of those who call.
+    pub conduct: ConductDesk,
     /// Leads received since the start, by all dealers, whichever was in force.
     leads_in_all: Arc<AtomicU64>,
     /// Held while a vehicle is added: VINs are unique over all dealers.
@@ -186,7 +189,8 @@ impl World {
         let by_id = sites.iter().enumerate().map(|(place, site)| (site.id().to_owned(), place)).collect();
         let journal = Journal::new(journal::Limits::OFF, 1);
         let traffic = Traffic::default();
-        Ok(World { sites, by_id, base_url, traffic, journal, leads_in_all, adding: Mutex::default() })
+        let (conduct, adding) = (ConductDesk::default(), Mutex::default());
+        Ok(World { sites, by_id, base_url, traffic, journal, conduct, leads_in_all, adding })
     }
 
     /// The first dealer's site, which answers at the root.

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use dealer_sim::journal::{
-    Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Filter, Finding, Journal, Limits, MAX_TEXT,
-    Outcome, Query, Subscriber, Verdict, verify,
+    Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Filter, Finding, Head, Journal, Limits,
+    MAX_TEXT, Outcome, Query, Subscriber, Verdict, verify,
 };
 use dealer_sim::protocol::Skill;
 use dealer_sim::protocol::error::AapCode;
@@ -24,6 +24,7 @@ fn exchange() -> Exchange<'static> {
         client: Client::Origin { address: Ipv4Addr::LOCALHOST.into(), program: b"agent/1" },
         connection: 2,
         ordinal: 1,
+        head: Head::default(),
         skill: Some(Skill::InventorySearch),
         method: "SendMessage",
         conversation: "ctx_1",

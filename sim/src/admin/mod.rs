@@ -2,6 +2,7 @@
 //! sockets are the server's. A path below `/d/<dealer_id>` speaks of one dealer, any other of all.
 
 mod clock;
+mod conduct;
 mod faults;
 pub mod journal;
 mod metrics;
@@ -72,6 +73,10 @@ fn invalid(text: &str, faults: &[VehicleFault]) -> AdminReply {
 /// Whether the request may take long, so that a thread which must answer others should not carry it out itself.
 pub fn is_long(request: &AdminRequest<'_>) -> bool {
     let path = request.path;
+    // A report reads what the journal has gained.
+    if conduct::is_ours(path) {
+        return true;
+    }
     !matches!(request.method, "GET" | "HEAD")
         && (path.ends_with("/clock")
             || path.ends_with("/reset")
@@ -123,6 +128,9 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
     if request.path == "/magic" || request.path == "/faults" || request.path.starts_with("/faults/") {
         return faults::handle(scope.sites, request, now);
     }
+    if conduct::is_ours(request.path) {
+        return conduct::handle(scope, request);
+    }
     if journal::is_ours(request.path) {
         return journal::handle(scope, request);
     }
@@ -168,7 +176,7 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
     }
 }
 
-const RESOURCES: [&str; 17] = [
+const RESOURCES: [&str; 20] = [
     "/livez",
     "/readyz",
     "/fixtures",
@@ -186,6 +194,9 @@ const RESOURCES: [&str; 17] = [
     "/journal (GET, DELETE)",
     "/journal/stream",
     "/verify (POST)",
+    "/conduct",
+    "/conduct/rules",
+    "/conduct/begin, /conduct/end (POST)",
 ];
 
 fn limit(query: &str) -> usize {
@@ -211,6 +222,7 @@ fn reset(scope: &Scope<'_>, body: &[u8], now: Now) -> AdminReply {
             // One of several dealers leaves the journal, which is everybody's.
             if scope.dealer().is_none() {
                 scope.world.journal.clear();
+                scope.world.conduct.clear(&scope.world.journal);
             }
             json_reply(200, &json!({ "status": "ok", "seed": sites[0].scene().dealer.spec().seed }))
         }

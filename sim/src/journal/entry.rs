@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::exchange::{Body, DeliveryState, Outcome};
+use super::exchange::{Body, DeliveryState, Head, Outcome};
 use super::ring::View;
 use crate::protocol::Skill;
 use crate::protocol::call::{payload_of, stable_key};
@@ -62,6 +62,9 @@ pub struct Entry {
     pub connection: u64,
     /// The request's ordinal on its connection.
     pub ordinal: u64,
+    /// The header fields that matter to judges; not in JSON.
+    #[serde(skip)]
+    pub head: Head,
     /// The skill, once it was chosen.
     #[serde(serialize_with = "skill_id")]
     pub skill: Option<Skill>,
@@ -114,6 +117,7 @@ impl Entry {
             client: view.client(),
             connection: record.connection,
             ordinal: record.ordinal,
+            head: record.head,
             skill: record.skill,
             method: named(view.method()),
             conversation: named(view.conversation()),

@@ -109,6 +109,29 @@ pub struct Delivery {
     pub took_ns: u64,
 }
 
+/// What became of a header that a call should carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sent {
+    /// It was not sent, or nobody looked.
+    #[default]
+    Absent,
+    /// As it should be.
+    Right,
+    /// Otherwise.
+    Wrong,
+}
+
+/// The header fields by which a caller's conduct is judged (AAP digest, section b).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// `A2A-Version`: 1.0.
+    pub version: Sent,
+    /// `A2A-Extensions`: names the extension of the dealer's contract exactly.
+    pub extension: Sent,
+    /// Whether there was an `If-None-Match`.
+    pub conditional: bool,
+}
+
 /// A body, and how long it was before anybody cut it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body<'a> {
@@ -140,6 +163,8 @@ pub struct Exchange<'a> {
     pub connection: u64,
     /// The request's ordinal on its connection, from 1; 0 where the connection took none.
     pub ordinal: u64,
+    /// The header fields that matter.
+    pub head: Head,
     /// The skill, once it was chosen.
     pub skill: Option<Skill>,
     /// The JSON-RPC method; of a request that was no call the HTTP method and path, such as `GET /a2a`; empty when there

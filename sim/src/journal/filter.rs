@@ -121,7 +121,7 @@ pub(super) fn names_fault(wanted: &[u8], trigger: &[u8], effect: &[u8]) -> bool 
 }
 
 /// A query's text without its escapes: `%XX`, and `+` for a space. An escape that is none stands for itself.
-fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

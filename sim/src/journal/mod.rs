@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use entry::{Delivered, Entry, Fault, Page, Said};
-pub use exchange::{Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Outcome};
+pub use exchange::{Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Head, Outcome, Sent};
+pub(crate) use filter::decoded;
 pub use filter::{BadFilter, DEFAULT_LIMIT, Filter, MAX_LIMIT};
 pub use matching::{Difference, Match};
 pub use notes::{Notes, Pending, Told};
@@ -243,6 +244,11 @@ impl Journal {
         totals
     }
 
+    /// Waits until what is being written now is recorded: a client that has its reply finds its entry.
+    pub fn settle(&self) {
+        self.cells.iter().for_each(Cell::await_writer);
+    }
+
     /// The entries that a filter admits, oldest first, up to its limit.
     pub fn query(&self, filter: &Filter) -> Page {
         self.read(filter, filter.limit.clamp(1, MAX_LIMIT))
@@ -254,7 +260,7 @@ impl Journal {
     }
 
     fn read(&self, filter: &Filter, limit: usize) -> Page {
-        self.cells.iter().for_each(Cell::await_writer);
+        self.settle();
         let (end, floor) = self.bounds();
         // A number that was not given yet comes from before a restart: its reader has seen all there is.
         let after = filter.after.min(end - 1).max(floor);

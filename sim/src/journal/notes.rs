@@ -10,7 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::entry::Fault;
-use super::exchange::{Body, Client, Delivery, Exchange, FaultMark, Outcome};
+use super::exchange::{Body, Client, Delivery, Exchange, FaultMark, Head, Outcome};
 use super::{MAX_FAULTS, MAX_TEXT, Shard, bounded};
 use crate::protocol::Skill;
 
@@ -141,6 +141,8 @@ pub struct Pending {
     pub connection: u64,
     /// Its ordinal on the connection, from 1.
     pub ordinal: u64,
+    /// The header fields that matter.
+    pub head: Head,
     /// Bytes of its body, where it is not there.
     pub request_bytes: u64,
     /// The HTTP status of its reply.
@@ -186,6 +188,7 @@ impl Pending {
             traffic_ns: 0,
             connection,
             ordinal: 0,
+            head: Head::default(),
             request: Bytes::new(),
             request_bytes: 0,
             http_status: 0,
@@ -257,6 +260,7 @@ impl Pending {
                 client,
                 connection: self.connection,
                 ordinal: self.ordinal,
+                head: self.head,
                 skill: call.skill,
                 method,
                 conversation,

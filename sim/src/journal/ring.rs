@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use super::exchange::{Body, Client, Delivery, Exchange, FaultMark, Outcome};
+use super::exchange::{Body, Client, Delivery, Exchange, FaultMark, Head, Outcome};
 use super::{Limits, MAX_FAULTS, bounded};
 use crate::protocol::Skill;
 
@@ -53,6 +53,7 @@ pub(super) struct Record {
     pub(super) traffic_ns: u64,
     pub(super) connection: u64,
     pub(super) ordinal: u64,
+    pub(super) head: Head,
     pub(super) key: Option<u64>,
     pub(super) attempt: u64,
     pub(super) skill: Option<Skill>,
@@ -269,6 +270,7 @@ impl Ring {
             traffic_ns: exchange.traffic_ns,
             connection: exchange.connection,
             ordinal: exchange.ordinal,
+            head: exchange.head,
             key: exchange.key,
             attempt: exchange.attempt,
             skill: exchange.skill,

@@ -44,6 +44,12 @@ impl Subscriber {
         self.missed
     }
 
+    /// The same place in the journal, with nothing missed so far.
+    #[must_use]
+    pub fn without_missed(self) -> Subscriber {
+        Subscriber { missed: 0, ..self }
+    }
+
     /// The next events as they go over the wire: one `missed` event when that count grew, then one event for each entry.
     /// Appends nothing when there is nothing to say.
     pub fn poll_events(&mut self, journal: &Journal, out: &mut Vec<u8>) {

@@ -340,6 +340,14 @@ fn end_days(shared: &Arc<Shared>) {
     }
 }
 
+/// Has conduct judged, if anybody wants it, on a thread that serves nobody.
+fn judge(shared: &Arc<Shared>) {
+    let shared = shared.clone();
+    tokio::task::spawn_blocking(move || {
+        shared.world.conduct.keep_up(&shared.world.journal, shared.clocks.traffic_ns());
+    });
+}
+
 /// Accepts connections and deals them out to the workers in turn.
 fn accept(
     runtime: &tokio::runtime::Runtime,
@@ -364,6 +372,7 @@ fn accept(
                 accepted = listener.accept() => accepted,
                 _ = days.tick() => {
                     end_days(shared);
+                    judge(shared);
                     continue;
                 }
                 _ = phase.changed() => return,

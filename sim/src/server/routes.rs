@@ -23,7 +23,7 @@ use super::events::Events;
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::admin::{self, AdminReply, AdminRequest};
-use crate::dispatch::{self, Scratch, caller, dispatch};
+use crate::dispatch::{self, Scratch, caller, dispatch, head_facts};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
 use crate::journal::{Outcome, Told};
@@ -190,6 +190,7 @@ impl Front {
             let now = site.now(shared.clocks.now());
             let client = caller(*peer, &head.headers);
             pending.set_facts((now.business, now.traffic_ns), client, site.id());
+            pending.head = head_facts(&head.headers, None);
             pending.notes.add(Told::other(&format!("{} {}", head.method, head.uri.path())));
             let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
             pending.request_bytes = length.and_then(|length| length.parse().ok()).unwrap_or(0);
@@ -332,6 +333,7 @@ impl Front {
             scratch.borrow_mut().take_notes(&mut pending.notes);
             let client = caller(*peer, &head.headers);
             pending.set_facts((now.business, now.traffic_ns), client, scene.dealer.id());
+            pending.head = head_facts(&head.headers, Some(scene.dealer.spec().contract));
             if said.is_err() {
                 let outcome = Outcome::Aap(AapCode::InternalError);
                 pending.notes.clear();

@@ -1,0 +1,213 @@
+//! Discovery and the envelope.
+
+use serde_json::Value;
+
+use super::super::facts::{Kind, print_of};
+use super::super::judge::{Case, Client, quote};
+use super::super::rules::R;
+use crate::journal::{Outcome, Sent};
+use crate::protocol::error::AapCode;
+
+/// How long a card is fresh: what the dealer's Cache-Control says, in nanoseconds.
+const CARD_FRESH_NS: u64 = 300 * 1_000_000_000;
+/// Requests of one client that may be under way and are remembered.
+const MOST_IN_FLIGHT: usize = 256;
+
+/// Methods of A2A 1.0 that AAP cards do not declare (section c).
+const OPTIONAL: [&str; 10] = [
+    "SendStreamingMessage",
+    "SubscribeToTask",
+    "GetExtendedAgentCard",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+];
+
+pub(super) fn discovery(case: &mut Case<'_>, client: &mut Client) {
+    let facts = case.facts;
+    let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
+    match facts.kind {
+        Kind::Card => {
+            if !facts.is_delivered() || !matches!(facts.outcome(), Outcome::Http(200 | 304)) {
+                return;
+            }
+            if let Some((seq, ended)) = relation.card {
+                let age = facts.arrived.saturating_sub(ended);
+                let is_old = age >= CARD_FRESH_NS;
+                case.check(R::CardFresh, is_old, &[seq], || {
+                    format!(
+                        "the card was fetched again after {} s; it is good for 300 s",
+                        age / 1_000_000_000
+                    )
+                });
+                if is_old {
+                    case.check(R::CardRevalidated, facts.head().conditional, &[seq], || {
+                        "the card was fetched again without If-None-Match".to_owned()
+                    });
+                }
+            }
+            relation.card = Some((facts.seq(), facts.ended));
+        }
+        Kind::Other => {
+            let method = facts.method();
+            if facts.outcome() == Outcome::Http(415) {
+                case.check(R::HttpType, false, &[], || {
+                    "the body was sent with another Content-Type".to_owned()
+                });
+            } else if facts.outcome() == Outcome::Http(405) {
+                case.check(R::HttpMethod, false, &[], || {
+                    format!("{} was sent to the endpoint", quote(method))
+                });
+            }
+        }
+        Kind::Call => {
+            if relation.calls == 0 {
+                let is_kept = relation.card.is_some();
+                case.check_absent(R::CardFirst, is_kept, &[], || {
+                    "this is the first call to the dealer, and its card was never fetched".to_owned()
+                });
+            }
+            relation.calls += 1;
+            case.check(R::HttpType, true, &[], String::new);
+            case.check(R::HttpMethod, true, &[], String::new);
+            let method = facts.method();
+            case.check(R::CardCapabilities, !OPTIONAL.contains(&method), &[], || {
+                format!("{method} was called; the card does not declare it")
+            });
+            if facts.skill().is_some() || facts.aap() == Some(AapCode::UnsupportedSkill) {
+                let is_kept = facts.aap() != Some(AapCode::UnsupportedSkill);
+                case.check(R::CardSkills, is_kept, &[], || {
+                    let skill = facts.payload().and_then(|payload| payload["type"].as_str()).unwrap_or("?");
+                    format!("{} was called; the card does not list it", quote(skill))
+                });
+            }
+        }
+    }
+}
+
+pub(super) fn envelope(case: &mut Case<'_>, client: &mut Client) {
+    let facts = case.facts;
+    if facts.is_cut() {
+        for rule in
+            [R::JsonRpc, R::RequestId, R::MessageId, R::OutputModes, R::MediaType, R::Role, R::FirstPart]
+        {
+            case.unknown(rule);
+        }
+        return;
+    }
+    let is_rpc = !matches!(facts.outcome(), Outcome::Rpc(-32_700 | -32_600))
+        && facts.request.as_ref().is_some_and(|request| request["method"].is_string());
+    case.check(R::JsonRpc, is_rpc, &[], || "the body is no JSON-RPC 2.0 request".to_owned());
+    let head = facts.head();
+    case.check(R::VersionHeader, head.version == Sent::Right, &[], || match head.version {
+        Sent::Absent => "A2A-Version was not sent".to_owned(),
+        _ => "A2A-Version was sent with a value other than 1.0".to_owned(),
+    });
+    let is_optional = OPTIONAL.contains(&facts.method());
+    // Whether an operation outside AAP needs the extension is not said (section b).
+    if !is_optional {
+        case.check(R::ExtensionHeader, head.extension == Sent::Right, &[], || match head.extension {
+            Sent::Absent => "A2A-Extensions was not sent".to_owned(),
+            _ => "A2A-Extensions does not have the exact URI of the card's AAP extension".to_owned(),
+        });
+    }
+    let Some(request) = facts.request.as_ref().filter(|_| is_rpc) else { return };
+    let id = &request["id"];
+    case.check(R::RequestId, id.is_string() || id.is_number(), &[], || "there is no id".to_owned());
+    in_flight(case, client, id);
+    let is_old = speaks_0_3(request, facts.method());
+    case.check(R::Dialect, !is_old, &[], || {
+        format!(
+            "the request is one of A2A 0.3 (method {}, kind members, or a role in small letters)",
+            quote(facts.method())
+        )
+    });
+    if is_old || is_optional {
+        return;
+    }
+    let is_known = facts.method() == "SendMessage";
+    case.check(R::KnownMethod, is_known, &[], || format!("the method is {}", quote(facts.method())));
+    if is_known {
+        message(case, request);
+    }
+}
+
+fn in_flight(case: &mut Case<'_>, client: &mut Client, id: &Value) {
+    let facts = case.facts;
+    if id.is_null() {
+        return;
+    }
+    client.in_flight.retain(|(_, ended, _)| *ended > facts.arrived);
+    // The ids of two dealers' calls need not differ.
+    let id = format!("{} {id}", facts.entry.dealer);
+    let other = client.in_flight.iter().find(|(known, _, _)| *known == id).map(|(_, _, seq)| *seq);
+    case.check(R::IdInFlight, other.is_none(), other.as_slice(), || {
+        "a request with this id was still under way".to_owned()
+    });
+    if client.in_flight.len() == MOST_IN_FLIGHT {
+        client.in_flight.pop_front();
+    }
+    client.in_flight.push_back((id, facts.ended, facts.seq()));
+}
+
+fn speaks_0_3(request: &Value, method: &str) -> bool {
+    let message = &request["params"]["message"];
+    let has_kind = |value: &Value| value.get("kind").is_some();
+    method.contains('/')
+        || has_kind(message)
+        || message["parts"].as_array().is_some_and(|parts| parts.iter().any(has_kind))
+        || matches!(message["role"].as_str(), Some("user" | "agent"))
+}
+
+fn message(case: &mut Case<'_>, request: &Value) {
+    let facts = case.facts;
+    let message = &request["params"]["message"];
+    let part = &message["parts"][0];
+    case.check(R::MessageId, facts.said("messageId").is_some(), &[], || "there is no messageId".to_owned());
+    case.check(R::Role, message["role"] == "ROLE_USER", &[], || {
+        format!("the role is {}", shown(&message["role"]))
+    });
+    case.check(R::FirstPart, part["data"].is_object(), &[], || {
+        "the first part has no data object".to_owned()
+    });
+    let is_kept = message.get("taskId").is_none_or(|id| id == "");
+    case.check(R::NoTask, is_kept, &[], || format!("taskId {} was sent", shown(&message["taskId"])));
+    let Some(skill) = facts.skill() else { return };
+    let wanted = skill.request_media_type();
+    case.check(R::MediaType, part["mediaType"] == wanted, &[], || {
+        format!("mediaType is {}; {} has {wanted:?}", shown(&part["mediaType"]), skill.id())
+    });
+    let wanted = skill.response_media_type();
+    let modes = &request["params"]["configuration"]["acceptedOutputModes"];
+    let is_kept = modes.as_array().is_some_and(|modes| modes.iter().any(|mode| mode == wanted));
+    case.check(R::OutputModes, is_kept, &[], || {
+        format!("acceptedOutputModes is {}; {} is answered as {wanted:?}", shown(modes), skill.id())
+    });
+}
+
+fn shown(value: &Value) -> String {
+    if value.is_null() { "absent".to_owned() } else { quote(&value.to_string()) }
+}
+
+/// The messageId, judged last: whether it is a retry was seen before.
+pub(super) fn remember(case: &mut Case<'_>, client: &mut Client) {
+    let facts = case.facts;
+    let (Some(id), Some(payload)) = (facts.said("messageId"), facts.payload()) else { return };
+    let name = format!("{} {id}", facts.entry.dealer);
+    let key = crate::stable::stable_hash(9, name.as_bytes());
+    let print = print_of(payload, &[]);
+    if let Some((seq, before, answered)) = client.messages.get(&key).copied() {
+        let is_kept = before == print && !answered;
+        case.check(R::MessageIdFresh, is_kept, &[seq], || match before == print {
+            false => format!("messageId {} was used before, for another message", quote(id)),
+            true => format!("messageId {} was sent again though it had been answered", quote(id)),
+        });
+    } else {
+        case.check(R::MessageIdFresh, true, &[], String::new);
+    }
+    client.messages.put(key, (facts.seq(), print, facts.is_answered()));
+}

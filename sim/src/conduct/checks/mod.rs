@@ -1,0 +1,25 @@
+//! The checks: each looks at one request and at what is remembered of its client.
+
+mod conversation;
+mod envelope;
+mod leads;
+mod listings;
+mod retries;
+
+use super::facts::Kind;
+use super::judge::{Case, Client};
+
+/// Judges one request by every rule.
+pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
+    envelope::discovery(case, client);
+    if case.facts.kind != Kind::Call {
+        return;
+    }
+    envelope::envelope(case, client);
+    conversation::judge(case, client);
+    retries::judge(case, client);
+    retries::faults(case, client);
+    leads::judge(case, client);
+    listings::judge(case, client);
+    envelope::remember(case, client);
+}
