@@ -216,13 +216,11 @@ fn dealers_that_are_none_get_a_clear_report_and_hold_nothing_up() {
 
 #[test]
 fn a_dealer_that_may_be_real_gets_no_lead() {
-    // The simulator behind a card of other making is a dealer like any other.
+    // A simulator behind a card of other making is a dealer like any other.
     let report = on_runtime(async {
-        let plan = "rules: [{ id: x, effect: card_changes }]".parse().unwrap();
-        let dealer = Dealer::builder().vehicles(60).faults(plan).journal(Limits::OFF).start().await.unwrap();
-        let card = format!("{{\"url\":\"{}\"}}", dealer.url());
+        let dealer = Dealer::builder().vehicles(60).journal(Limits::OFF).start().await.unwrap();
         let target = dealer.url().trim_end_matches("/a2a").to_owned();
-        // A file server with a card of its own: the Server header is not the simulator's.
+        // Its card comes from elsewhere, without the simulator's Server header.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/agent-card.json", listener.local_addr().unwrap());
         std::thread::spawn(move || {
@@ -237,7 +235,6 @@ fn a_dealer_that_may_be_real_gets_no_lead() {
                 let _ = stream.write_all(text.as_bytes());
             }
         });
-        drop(card);
         let report = conform(&request(Some(url))).await.unwrap();
         assert_eq!(dealer.world().leads_in_all(), 0);
         report
@@ -310,7 +307,6 @@ fn no_lawful_effect_of_the_catalogue_breaks_a_must() {
     let mut wrong = Vec::new();
     let lawful = registry().iter().filter(|effect| effect.lawfulness == Lawfulness::Lawful);
     for effect in lawful {
-        let is_answer = effect.apply.slot() == Slot::Answer;
         let is_lasting = matches!(effect.apply, Apply::Behave(_) | Apply::Refine(_) | Apply::RefineCard(_));
         // What takes a reply's bytes or its place for long is an outage, not a dealer.
         let is_transient =
@@ -320,7 +316,6 @@ fn no_lawful_effect_of_the_catalogue_breaks_a_must() {
             Ok(report) => (report.verdict.word().to_owned(), failed(report, Certainty::Must)),
             Err(error) => (error.to_string(), Vec::new()),
         };
-        let _ = is_answer;
         if !ids.is_empty() {
             wrong.push((effect.name, ids.clone()));
         }

@@ -216,7 +216,10 @@ fn serves(seen: &Evidence, skill: Skill) -> Finding {
         return Finding::Pass;
     }
     match calls.first() {
-        None => seen.unasked(skill.id().split('.').next().unwrap_or_default()),
+        None => seen.unasked(skill.id()),
+        Some(first) if calls.iter().all(|exchange| exchange.answer.is_err()) => {
+            Finding::not_run(format!("no call got a reply: {}", first.said()))
+        }
         Some(first) if calls.iter().any(|exchange| exchange.typed_code().is_some()) => {
             Finding::not_run(format!("every call was refused: {}", first.said()))
         }
@@ -251,6 +254,9 @@ fn faults(seen: &Evidence, skill: Skill, wanted: impl Fn(&str) -> bool) -> (Vec<
 const CLOSED: &str = "additionalProperties";
 
 fn shape(seen: &Evidence, skill: Skill) -> Finding {
+    if !seen.exchanges.iter().any(|exchange| exchange.skill == Some(skill)) {
+        return seen.unasked(skill.id());
+    }
     let (breaches, count) = faults(seen, skill, |keyword| keyword != CLOSED);
     Finding::of(breaches, count, "no such reply was seen")
 }

@@ -104,7 +104,7 @@ pub(super) const RULES: &[Rule] = &[
         "rpc.byte-order-mark",
         "a byte order mark is skipped or refused, and not stumbled over",
         "RFC 8259 8.1",
-        served_or(PARSE),
+        refused(&[Refusal::Code(-32700), Refusal::Code(-32600)]),
     ),
     must("rpc.scalar", "a number as a body is refused with -32600", "JSON-RPC 2.0, 4", refused(REQUEST)),
     must("rpc.empty-object", "{} is refused with -32600", "JSON-RPC 2.0, 4", refused(REQUEST)),
