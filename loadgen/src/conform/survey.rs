@@ -105,7 +105,7 @@ async fn searches(caller: &mut Caller<'_>) -> Value {
         |vehicle: &&Value| ["vin", "make", "model"].iter().all(|name| vehicle[*name].is_string());
     let Some(vehicle) = vehicles.iter().find(whole_vehicle).or(vehicles.first()) else { return Value::Null };
     filters(caller, vehicle, &vehicles).await;
-    walk(caller, vehicle).await;
+    walk(caller).await;
     vehicle.clone()
 }
 
@@ -167,19 +167,17 @@ async fn filters(caller: &mut Caller<'_>, vehicle: &Value, vehicles: &[Value]) {
 }
 
 /// Pages of one search, and the same search on one page.
-async fn walk(caller: &mut Caller<'_>, vehicle: &Value) {
-    let filters = json!({ "make": [vehicle["make"]] });
+async fn walk(caller: &mut Caller<'_>) {
     let sort = json!({ "field": "mileage", "order": "asc" });
     let span = PAGES * PAGE;
-    let payload = json!({ "filters": filters, "sort": sort, "pagination": { "skip": 0, "limit": span } });
+    let payload = json!({ "sort": sort, "pagination": { "skip": 0, "limit": span } });
     search(caller, "paging.whole", payload).await;
     let listed = caller.last().map_or(0, |last| last.vehicles().len());
     for page in 0..listed.div_ceil(PAGE) {
         let skip = page * PAGE;
         // The last page ends where the one page does.
         let limit = PAGE.min(listed - skip);
-        let payload =
-            json!({ "filters": filters, "sort": sort, "pagination": { "skip": skip, "limit": limit } });
+        let payload = json!({ "sort": sort, "pagination": { "skip": skip, "limit": limit } });
         search(caller, &format!("paging.walk {page}"), payload).await;
     }
 }

@@ -190,9 +190,9 @@ pub(super) const RULES: &[Rule] = &[
     ),
     silent(
         "listing.priced",
-        "vehicles have a price above 0",
+        "a price, where there is one, is above 0",
         "AAP d.6",
-        law(|seen| each(seen, |vehicle| vehicle.get("price").and_then(whole).is_some_and(|price| price > 0))),
+        law(|seen| each(seen, |vehicle| vehicle.get("price").and_then(whole).is_none_or(|price| price > 0))),
     ),
     silent(
         "listing.fees-inside",

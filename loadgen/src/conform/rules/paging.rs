@@ -294,11 +294,11 @@ fn default_limit(seen: &Evidence) -> Finding {
     }
 }
 
-/// A text without regard to case, or a number: what vehicles are ordered by.
-fn sort_key(vehicle: &Value, field: &str) -> Option<(i64, String)> {
-    let value = vehicle.get(field)?;
-    match value {
-        Value::String(text) => Some((0, text.to_lowercase())),
+/// What vehicles are ordered by. Whether capitals stand apart from small letters is the dealer's (AAP d.2 is silent).
+fn sort_key(vehicle: &Value, field: &str, folds: bool) -> Option<(i64, String)> {
+    match vehicle.get(field)? {
+        Value::String(text) if folds => Some((0, text.to_lowercase())),
+        Value::String(text) => Some((0, text.clone())),
         other => Some((whole(other)?, String::new())),
     }
 }
@@ -310,24 +310,24 @@ fn sorted(seen: &Evidence, label: &str) -> Finding {
     }
     let field = exchange.payload.pointer("/sort/field").and_then(Value::as_str).unwrap_or_default();
     let is_up = exchange.payload.pointer("/sort/order").and_then(Value::as_str) == Some("asc");
-    let keys: Vec<_> = exchange.vehicles().iter().map(|vehicle| sort_key(vehicle, field)).collect();
-    let wrong = keys.windows(2).find(|pair| match (&pair[0], &pair[1]) {
-        (Some(one), Some(next)) => {
-            if is_up {
-                one > next
-            } else {
-                one < next
-            }
+    let mut wrong = None;
+    for folds in [true, false] {
+        let keys = exchange.vehicles().iter().map(|vehicle| sort_key(vehicle, field, folds));
+        let keys: Vec<_> = keys.collect();
+        let pair = keys.windows(2).find(|pair| match (&pair[0], &pair[1]) {
+            (Some(one), Some(next)) if is_up => one > next,
+            (Some(one), Some(next)) => one < next,
+            // Only of prices it is said where those without stand.
+            (None, Some(_)) => field == "price",
+            _ => false,
+        });
+        match pair {
+            Some(pair) => wrong = Some(format!("[{label}] {:?} stands before {:?}", pair[0], pair[1])),
+            None if keys.len() < 2 => return Finding::not_run("the page has fewer than two vehicles"),
+            None => return Finding::Pass,
         }
-        // Only of prices it is said where those without stand.
-        (None, Some(_)) => field == "price",
-        _ => false,
-    });
-    match wrong {
-        Some(pair) => Finding::fail(format!("[{label}] {:?} stands before {:?}", pair[0], pair[1])),
-        None if keys.len() < 2 => Finding::not_run("the page has fewer than two vehicles"),
-        None => Finding::Pass,
     }
+    wrong.map_or(Finding::Pass, Finding::fail)
 }
 
 fn keeps_all(seen: &Evidence) -> Finding {
