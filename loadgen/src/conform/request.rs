@@ -43,6 +43,11 @@ pub(super) fn probes() -> Result<BTreeMap<String, Probe>, serde_json::Error> {
 }
 
 impl Probe {
+    /// Whether it speaks of a vehicle that was listed.
+    pub(super) fn needs_vehicle(&self) -> bool {
+        self.request.as_ref().is_some_and(|request| request.to_string().contains("{{vin}}"))
+    }
+
     pub(super) fn skill(&self) -> Skill {
         self.skill.as_deref().and_then(Skill::from_id).unwrap_or(Skill::DealerInformation)
     }

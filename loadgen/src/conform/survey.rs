@@ -51,7 +51,8 @@ pub(super) async fn survey(
     for (rule, probe) in probes {
         let skill = probe.skill();
         // Every request that names the skill of leads may make one, if the dealer does not refuse what it should.
-        if offers(skill) && (skill != Skill::LeadSubmit || sends_leads) {
+        let is_possible = !probe.needs_vehicle() || vehicle.get("vin").is_some();
+        if is_possible && offers(skill) && (skill != Skill::LeadSubmit || sends_leads) {
             caller.probe(rule, probe, &names).await;
         }
     }
