@@ -101,7 +101,7 @@ fn vin_first(seen: &Evidence) -> Finding {
     }
 }
 
-fn pair<'a>(seen: &'a Evidence) -> Option<(&'a Value, &'a Value)> {
+fn pair(seen: &Evidence) -> Option<(&Value, &Value)> {
     let detail = seen.of("vehicle.by-vin")?.data()?;
     let listed =
         seen.of("search")?.vehicles().iter().find(|vehicle| vehicle.get("vin") == detail.get("vin"))?;
