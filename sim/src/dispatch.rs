@@ -22,7 +22,6 @@ use crate::dealer::clock::{Now, to_rfc3339};
 use crate::dealer::ids::Ids;
 use crate::dealer::limiter::LimitKey;
 use crate::dealer::skills::{Call, Work};
-use crate::faults::decide::REQUEST_HEADER;
 use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
 use crate::faults::effects::business::{rate_limited, too_many_requests};
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
@@ -334,7 +333,7 @@ impl Run<'_> {
                 context_id.map_or_else(|| client(self.request), |id| stable_hash(1, id.as_bytes()))
             }
         };
-        buckets.take(key, self.now.traffic_ns).map_err(|wait_ns| {
+        buckets.take(limit, key, self.now.traffic_ns).map_err(|wait_ns| {
             // Rounded up: a caller that waits as long as it is told must not be refused again.
             let wait_ms = wait_ns.div_ceil(1_000_000);
             AapError::new(AapCode::RateLimited, format!("too many calls; retry after {wait_ms} ms"))
@@ -344,14 +343,11 @@ impl Run<'_> {
 
     /// How often this request was seen before, with its stable key: `X-Sim-Key` if sent, else dealer, skill and payload
     /// without what changes when it is sent again.
-    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> (u64, u64) {
-        let key = match self.request.head.get(SIM_KEY) {
+    fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> u64 {
+        match self.request.head.get(SIM_KEY) {
             Some(key) => call::named_key(key.as_bytes()),
             None => call::stable_key(self.dealer.id(), skill, payload, self.canonical),
-        };
-        let counted = (key, self.dealer.attempts().next(key));
-        self.counted = Some(counted);
-        counted
+        }
     }
 
     /// Identifiers for one call. With a frozen clock they come from the seed, the request's stable key and how often it
@@ -361,7 +357,9 @@ impl Run<'_> {
         if !spec.clock.is_frozen() {
             return Ids::new(spec.seed, self.request.nonce, index);
         }
-        let (key, attempt) = self.stable_key(skill, payload);
+        let key = self.stable_key(skill, payload);
+        let attempt = self.dealer.attempts().next(key);
+        self.counted = Some((key, attempt));
         Ids::new(spec.seed, key, attempt)
     }
 
@@ -372,17 +370,15 @@ impl Run<'_> {
         skill: Skill,
         index: u64,
     ) -> (Ids, Option<Box<Decision>>) {
-        let asked = self
-            .request
-            .faults
-            .filter(|desk| desk.headers)
-            .and_then(|_| self.request.head.get(REQUEST_HEADER)?.to_str().ok());
+        let asked = self.request.faults.and_then(|desk| desk.asked(self.request.head));
         let magic = self.request.faults.and_then(|desk| desk.magic_in(skill, message.payload));
         let touched = self.request.faults.filter(|desk| desk.may_touch(asked.is_some() || magic.is_some()));
         let Some(desk) = touched else {
             return (self.ids(skill.id(), Some(message.payload), index), None);
         };
-        let (key, attempt) = self.stable_key(skill.id(), Some(message.payload));
+        let key = self.stable_key(skill.id(), Some(message.payload));
+        let attempt = desk.engine.attempt(key);
+        self.counted = Some((key, attempt));
         let spec = self.dealer.spec();
         let client = client_name(self.request);
         let facts = Facts {
@@ -395,13 +391,14 @@ impl Run<'_> {
             vin: call::vin_of(message.payload),
             key,
             attempt,
-            request_effect: asked,
+            request_effect: asked.as_deref(),
             magic: None,
             accepting: false,
         };
         let decision = desk.decide(spec.seed, facts, magic.as_ref(), self.now.traffic_ns);
         let ids = match spec.clock.is_frozen() {
-            true => Ids::new(spec.seed, key, attempt),
+            // Counted apart: a new plan counts anew, and must not bring back identifiers that are in use.
+            true => Ids::new(spec.seed, key, self.dealer.attempts().next(key)),
             false => Ids::new(spec.seed, self.request.nonce, index),
         };
         (ids, (!decision.is_empty()).then(|| Box::new(decision)))
@@ -443,7 +440,7 @@ impl Run<'_> {
                     .context_id
                     .map_or_else(|| client(self.request), |id| stable_hash(1, id.as_bytes())),
             };
-            let taken = self.dealer.take_fault_token(bucket, key, self.now.traffic_ns);
+            let taken = self.dealer.take_fault_token(answer.owner, bucket, key, self.now.traffic_ns);
             if let Err(wait_ns) = taken {
                 self.limited_for = bucket.http.then_some(wait_ns);
                 return Err(rate_limited(wait_ns, bucket.hint));
@@ -469,9 +466,13 @@ impl Run<'_> {
                     refine(args, &context, &mut answer.draw.clone(), &mut reply);
                     out.append(&mut reply);
                 }
-                Apply::Http(http) => carried.http = Some(http(args)),
-                Apply::RefuseHttp(refuse) => carried.http = Some(refuse(args).1),
-                Apply::Behave(_) => carried.http = self.limited_for.take().map(too_many_requests),
+                Apply::Http(http) => carried.take_http(http(args)),
+                Apply::RefuseHttp(refuse) => carried.take_http(refuse(args).1),
+                Apply::Behave(_) => {
+                    if let Some(wait_ns) = self.limited_for.take() {
+                        carried.take_http(too_many_requests(wait_ns));
+                    }
+                }
                 _ => {}
             }
         }
@@ -501,8 +502,7 @@ pub fn touch_card(
     notes: Option<&mut Notes>,
 ) -> Option<Box<Carried>> {
     let desk = request.faults?;
-    let asked =
-        request.head.get(REQUEST_HEADER).filter(|_| desk.headers).and_then(|asked| asked.to_str().ok());
+    let asked = desk.asked(request.head);
     if !desk.may_touch(asked.is_some()) {
         return None;
     }
@@ -518,8 +518,8 @@ pub fn touch_card(
         client: &client,
         vin: None,
         key,
-        attempt: dealer.attempts().next(key),
-        request_effect: asked,
+        attempt: desk.engine.attempt(key),
+        request_effect: asked.as_deref(),
         magic: None,
         accepting: false,
     };

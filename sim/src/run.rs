@@ -17,7 +17,7 @@ use crate::cli::{
     ListFormat, LogFormat, ServeArgs, StockArgs,
 };
 use crate::dealer::DealerSpec;
-use crate::faults::{Plan, catalogue, explain, registry};
+use crate::faults::{Plan, Repro, Trigger, catalogue, explain, registry};
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::journal;
 use crate::protocol::HeaderMode;
@@ -235,7 +235,16 @@ fn faults(command: &FaultsCommand) -> Result<(), Failed> {
                         format!("there is no effect {what:?}; `dealer-sim faults list` has all of them");
                     return Err(Failed::Input(text));
                 }
-                let repro = what.parse().map_err(Failed::input)?;
+                let repro: Repro = what.parse().map_err(Failed::input)?;
+                if let Trigger::Rule(id) = &repro.trigger
+                    && faults.is_empty()
+                {
+                    let text = format!(
+                        "rule {id} stands in a plan: give it with --faults FILE (GET /faults shows the plan in force and the \
+                         rules above it)"
+                    );
+                    return Err(Failed::Input(text));
+                }
                 explain(&read_plan(faults)?, &repro)
             }
         },

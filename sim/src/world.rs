@@ -151,6 +151,8 @@ pub struct World {
     pub journal: Arc<Journal>,
     /// Leads received since the start, by all dealers, whichever was in force.
     leads_in_all: Arc<AtomicU64>,
+    /// Held while a vehicle is added: VINs are unique over all dealers.
+    adding: Mutex<()>,
 }
 
 /// Where a request came in.
@@ -183,7 +185,8 @@ impl World {
         })?;
         let by_id = sites.iter().enumerate().map(|(place, site)| (site.id().to_owned(), place)).collect();
         let journal = Journal::new(journal::Limits::OFF, 1);
-        Ok(World { sites, by_id, base_url, traffic: Traffic::default(), journal, leads_in_all })
+        let traffic = Traffic::default();
+        Ok(World { sites, by_id, base_url, traffic, journal, leads_in_all, adding: Mutex::default() })
     }
 
     /// The first dealer's site, which answers at the root.
@@ -204,6 +207,21 @@ impl World {
     /// The base URL under which the process is reached.
     pub fn base_url(&self) -> &str {
         &self.base_url
+    }
+
+    /// Adds a vehicle at a site by `add`, unless another dealer knows its VIN: then the other's id is given back.
+    pub(crate) fn add_at<T>(
+        &self,
+        site: &Site,
+        vin: Option<&str>,
+        add: impl FnOnce() -> T,
+    ) -> Result<T, &str> {
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let known_at = vin.and_then(|vin| Site::that_knows(&self.sites, vin));
+        match known_at.filter(|other| other.id() != site.id()) {
+            Some(other) => Err(other.id()),
+            None => Ok(add()),
+        }
     }
 
     /// Whom a path is for, and what it is for them; nothing where it names a dealer that does not exist.

@@ -7,8 +7,8 @@ mod support;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use support::{Sim, http, rpc};
+use serde_json::{Value, json};
+use support::{Sim, call, http, rpc};
 
 fn run(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_dealer-sim")).args(arguments).output().unwrap();
@@ -90,6 +90,25 @@ fn wrong_usage_is_1_and_says_what_is_allowed() {
         assert_eq!(code, 1, "{arguments:?}: {error}");
         assert!(error.contains(part), "{arguments:?}: {error}");
     }
+}
+
+#[test]
+fn a_rule_is_explained_by_its_plan_which_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.yaml");
+    std::fs::write(&plan, "rules: [{ id: half, effect: id_wrong, chance: 50% }]\n").unwrap();
+    let sim = Sim::start(&["--faults", plan.to_str().unwrap()]);
+    let call = call("dealer-information", &json!({ "type": "dealer.information.request" })).to_string();
+    let told =
+        |head: &str| Some(head.split_once("x-sim-fault-applied: half; ")?.1.split_once("; ")?.1.to_owned());
+    let repro = (0..40).find_map(|_| told(&http("POST", &sim.url(), &[], &call).1)).unwrap();
+    let repro = repro.lines().next().unwrap();
+    let (code, _, error) = run(&["faults", "explain", repro]);
+    assert_eq!(code, 1);
+    assert!(error.contains("--faults FILE"), "{error}");
+    let (code, said, _) = run(&["faults", "explain", repro, "--faults", plan.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    assert!(said.contains("it fires"), "{said}");
 }
 
 #[test]

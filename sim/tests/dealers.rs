@@ -83,6 +83,23 @@ fn no_vehicle_is_at_two_dealers() {
 }
 
 #[test]
+fn a_vehicle_that_another_dealer_has_is_not_added() {
+    let sim = Sim::start(&["--dealers", "3", "--vehicles", "40"]);
+    let ids = ids(&sim);
+    let vehicle = |vin: &Value| json!({ "vin": vin, "make": "Amphicar", "status": "available" }).to_string();
+    let add = |id: &str, vin: &Value| admin(&sim, "POST", &format!("/d/{id}/vehicles"), &vehicle(vin));
+    let theirs = admin(&sim, "GET", &format!("/d/{}/fixtures", ids[1]), "").1["available_vin"].clone();
+    let (status, reply) = add(&ids[2], &theirs);
+    assert_eq!(status, 409);
+    assert!(reply["error"].as_str().unwrap().contains(&ids[1]), "{reply}");
+    let new = json!("WDBAA000000000001");
+    assert_eq!(add(&ids[1], &new).0, 201);
+    assert_eq!(admin(&sim, "POST", "/vehicles", &vehicle(&new)).0, 409);
+    assert_eq!(admin(&sim, "DELETE", &format!("/vehicles/{}", new.as_str().unwrap()), "").0, 200);
+    assert_eq!(add(&ids[0], &new).0, 201);
+}
+
+#[test]
 fn every_card_is_found_and_names_an_endpoint_that_answers() {
     let sim = Sim::start(&["--dealers", "12", "--vehicles", "20"]);
     let mut etags = HashSet::new();

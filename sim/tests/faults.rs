@@ -220,3 +220,128 @@ fn the_card_can_be_touched() {
     assert!(head.contains("x-sim-fault-applied: header; card_missing"), "{head}");
     assert_eq!(http("GET", &card, &[], "").0, 200);
 }
+
+/// The calls of a batch share one HTTP reply.
+#[test]
+fn what_loses_the_reply_to_a_batch_wins_over_what_bends_it() {
+    let sim = Sim::start(&[]);
+    let information = call("dealer-information", &json!({ "type": "dealer.information.request" }));
+    let asked = |plan: &str, batch: [&Value; 2]| {
+        assert_eq!(http("PUT", &sim.admin("/faults"), &[], plan).0, 200);
+        let (mut stream, path) = connect(&sim.url());
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let body = json!(batch).to_string();
+        let length = body.len();
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}");
+        stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+        let mut all = Vec::new();
+        let end = stream.read_to_end(&mut all).map_err(|error| error.kind());
+        (String::from_utf8(all).unwrap(), end.err())
+    };
+    let orders = [[&search(), &information], [&information, &search()]];
+    let plan = "rules:\n\
+        - { id: lost, when: { skill: inventory.search }, effect: reset_before_commit }\n\
+        - { id: slow, when: { skill: dealer.information }, effect: 'drip(bytes=4KiB, every=1ms)' }\n";
+    for batch in orders {
+        assert_eq!(asked(plan, batch), (String::new(), Some(ErrorKind::ConnectionReset)));
+    }
+    let plan = "rules:\n\
+        - { id: gateway, when: { skill: inventory.search }, effect: http_500 }\n\
+        - { id: type, when: { skill: dealer.information }, effect: http_wrong_content_type }\n";
+    for batch in orders {
+        let (reply, _) = asked(plan, batch);
+        assert!(reply.starts_with("HTTP/1.1 500 ") && reply.contains("<title>500 "), "{reply}");
+    }
+    // Of two that bend it, the first.
+    let plan = "rules:\n\
+        - { id: status, when: { skill: inventory.search }, effect: http_status_with_reply }\n\
+        - { id: type, when: { skill: dealer.information }, effect: http_wrong_content_type }\n";
+    let statuses = orders.map(|batch| asked(plan, batch).0[9..12].to_owned());
+    assert_eq!(statuses, ["429", "200"]);
+}
+
+#[test]
+fn every_line_of_the_fault_header_counts() {
+    let sim = Sim::start(&[]);
+    let body = search().to_string();
+    let (status, head, _) = http(
+        "POST",
+        &sim.url(),
+        &[("X-Sim-Fault", "id_wrong"), ("X-Sim-Fault", "http_close; latency(value=1ms)")],
+        &body,
+    );
+    assert_eq!(status, 200);
+    let told =
+        |head: &str| head.lines().filter(|line| line.starts_with("x-sim-fault-applied: header; ")).count();
+    // Both answers cannot be given: the first is.
+    assert_eq!(told(&head), 2, "{head}");
+    assert!(head.contains("id_wrong") && head.contains("latency"), "{head}");
+    let (_, head, _) = http("POST", &sim.url(), &[("X-Sim-Fault", "id_wrong(id=\"é\")")], &body);
+    assert_eq!(told(&head), 1, "{head}");
+    let card = sim.first["card"].as_str().unwrap().to_owned();
+    let (status, head, _) =
+        http("GET", &card, &[("X-Sim-Fault", "latency(value=1ms)"), ("X-Sim-Fault", "card_missing")], "");
+    assert_eq!((status, told(&head)), (404, 2), "{head}");
+}
+
+#[test]
+fn an_if_match_that_cannot_be_read_matches_nothing() {
+    let sim = Sim::start(&[]);
+    let put = |fields: &[(&str, &str)]| http("PUT", &sim.admin("/faults"), fields, "rules: []\n").0;
+    assert_eq!(put(&[("If-Match", "\"é\"")]), 412);
+    assert_eq!(put(&[("If-Match", "\"one\"")]), 412);
+    let head = http("GET", &sim.admin("/faults"), &[], "").1;
+    let etag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    // Two lines are one list (RFC 9110, section 5.3).
+    assert_eq!(put(&[("If-Match", "\"one\""), ("If-Match", etag)]), 200);
+}
+
+#[test]
+fn a_rule_has_a_bucket_of_its_own_and_a_full_one_when_it_takes_force() {
+    let sim = Sim::start(&[]);
+    let bucket = "effect: 'token_bucket(rate=1, per=1h, burst=1)'";
+    let plan = format!(
+        "rules:\n- {{ id: a, when: {{ skill: inventory.search }}, {bucket} }}\n\
+         - {{ id: b, when: {{ skill: dealer.information }}, {bucket} }}\n"
+    );
+    let information = call("dealer-information", &json!({ "type": "dealer.information.request" }));
+    let code = |body: &Value| {
+        let reply = http("POST", &sim.url(), &[], &body.to_string()).2;
+        typed_code(&serde_json::from_str(&reply).unwrap())
+    };
+    for _ in 0..2 {
+        assert_eq!(http("PUT", &sim.admin("/faults"), &[], &plan).0, 200);
+        let codes = [&search(), &information, &search(), &information].map(code);
+        assert_eq!(codes, ["", "", "RATE_LIMITED", "RATE_LIMITED"]);
+    }
+    // To disable a rule and enable it again empties and fills nothing.
+    for enabled in ["false", "true"] {
+        let body = format!("{{\"enabled\":{enabled}}}");
+        assert_eq!(http("PATCH", &sim.admin("/faults/rules/a"), &[], &body).0, 200);
+    }
+    assert_eq!(code(&search()), "RATE_LIMITED");
+}
+
+#[test]
+fn buckets_of_faults_are_bounded_and_what_is_dropped_is_counted() {
+    let sim = Sim::start(&[]);
+    let plan = "rules: [{ id: a, effect: 'token_bucket(rate=1, per=1h, key=conversation)' }]\n";
+    assert_eq!(http("PUT", &sim.admin("/faults"), &[], plan).0, 200);
+    let dropped = || {
+        let metrics = http("GET", &sim.admin("/metrics"), &[], "").2;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("dealer_sim_buckets_dropped_total "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    let mut one = call("dealer-information", &json!({ "type": "dealer.information.request" }));
+    for batch in 0..101 {
+        assert!(batch < 100 || dropped() == 0);
+        let conversations = (0..100).map(|number| {
+            one["params"]["message"]["contextId"] = json!(format!("ctx_{batch}_{number}"));
+            one.clone()
+        });
+        let body = Value::from_iter(conversations).to_string();
+        assert_eq!(http("POST", &sim.url(), &[], &body).0, 200);
+    }
+    assert_eq!(dropped(), 10_000);
+}

@@ -173,6 +173,7 @@ rules:
   - { id: mixed, effect: "sequence([connection_refused, stall])" }
   - { id: alone, when: { per: key }, effect: stall }
   - text
+  - { id: one, effect: stall }
 "#;
     let error = Plan::parse("bad.yaml", text, registry()).unwrap_err();
     let told: Vec<_> = error
@@ -206,6 +207,7 @@ rules:
         (20, 26, "one sequence cannot touch connections and requests"),
         (21, 31, "`per` is one word"),
         (22, 5, "a rule is a mapping, this is text"),
+        (23, 5, "two rules are called `one`, the first at `bad.yaml:4`"),
     ];
     for ((line, column, what), (want_line, want_column, want)) in told.iter().zip(expected) {
         assert!(what.contains(want), "{line}:{column}: {what}, not {want_line}:{want_column}: {want}");

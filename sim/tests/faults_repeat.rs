@@ -91,7 +91,10 @@ fn requests() -> Vec<(&'static str, Value)> {
 type Faulted = BTreeSet<(usize, u32, Vec<String>)>;
 
 fn run(seed: &str, connections: usize, order: &[usize]) -> Faulted {
-    let sim = Sim::start(&["--seed", seed, "--vehicles", "60"]);
+    run_on(&Sim::start(&["--seed", seed, "--vehicles", "60"]), connections, order)
+}
+
+fn run_on(sim: &Sim, connections: usize, order: &[usize]) -> Faulted {
     assert_eq!(http("PUT", &sim.admin("/faults"), &[], PLAN).0, 200);
     let (all, minted) = (requests(), AtomicUsize::new(connections * 1_000_000));
     let (next, faulted) = (AtomicUsize::new(0), Mutex::new(Faulted::new()));
@@ -145,6 +148,15 @@ fn one_connection_and_64_in_another_order_have_the_same_faults() {
     }
     let other = run("8", 64, &shuffled);
     assert!(one.symmetric_difference(&other).count() > 100, "another seed has faults of its own");
+}
+
+#[test]
+fn a_plan_that_is_put_again_begins_anew() {
+    let order: Vec<usize> = (0..200).collect();
+    let sim = Sim::start(&["--seed", "7", "--vehicles", "60"]);
+    let first = run_on(&sim, 4, &order);
+    assert!(!first.is_empty());
+    assert_eq!(first, run_on(&sim, 1, &order));
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
         return clock::handle(scope.sites, request, now);
     }
     if request.path == "/vehicles" || request.path.starts_with("/vehicles/") {
-        return vehicles::handle(scope.sites, request, now);
+        return vehicles::handle(scope, request, now);
     }
     let is_read = matches!(request.method, "GET" | "HEAD");
     let is_reset = request.path == "/reset";

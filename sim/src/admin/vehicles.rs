@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AdminReply, AdminRequest, JSON, invalid, json_reply, problem};
+use super::{AdminReply, AdminRequest, JSON, Scope, invalid, json_reply, problem};
 use crate::dealer::clock::Now;
 use crate::dealer::lot::EditError;
 use crate::inventory::{ChangeError, Inventory, Lookup};
@@ -11,7 +11,8 @@ use serde_json::json;
 
 /// Answers a request for `/vehicles` or below it: of the dealer that knows the VIN; what comes in goes to the first one. `now` is
 /// the time on clocks that were never moved.
-pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> AdminReply {
+pub(super) fn handle(scope: &Scope<'_>, request: AdminRequest<'_>, now: Now) -> AdminReply {
+    let Scope { world, sites, .. } = *scope;
     let vin = request.path.strip_prefix("/vehicles").unwrap_or_default().trim_start_matches('/');
     let allow = match (request.method, vin) {
         ("POST", "") => None,
@@ -30,15 +31,24 @@ pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> Adm
     let text =
         || std::str::from_utf8(request.body).map_err(|error| format!("the body is not UTF-8: {error}"));
     match (request.method, vin) {
-        ("POST", "") => match text().map(|vehicle| lot.add(vehicle, now)) {
-            // What was added last is in the last row.
-            Ok(Ok(stock)) => match stock.rows().last() {
-                Some(row) => shown(201, &stock, row),
-                None => problem(500, "the vehicle is gone"),
-            },
-            Ok(Err(error)) => refused(&error),
-            Err(error) => problem(400, &error),
-        },
+        ("POST", "") => {
+            let vin = vin_of(request.body);
+            match text().map(|vehicle| world.add_at(site, vin.as_deref(), || lot.add(vehicle, now))) {
+                // What was added last is in the last row.
+                Ok(Ok(Ok(stock))) => match stock.rows().last() {
+                    Some(row) => shown(201, &stock, row),
+                    None => problem(500, "the vehicle is gone"),
+                },
+                Ok(Ok(Err(error))) => refused(&error),
+                Ok(Err(dealer_id)) => problem(
+                    409,
+                    &format!(
+                        "the dealer {dealer_id} knows a vehicle with this vin, and vins are unique over all dealers"
+                    ),
+                ),
+                Err(error) => problem(400, &error),
+            }
+        }
         ("GET" | "HEAD", vin) => found(&lot.stock(), vin),
         ("PATCH", vin) => match text().map(|patch| lot.patch(vin, patch, now)) {
             Ok(Ok(stock)) => found(&stock, vin),
@@ -51,6 +61,12 @@ pub(super) fn handle(sites: &[Site], request: AdminRequest<'_>, now: Now) -> Adm
             Err(error) => refused(&error),
         },
     }
+}
+
+/// The VIN that a body names, if it can be read.
+fn vin_of(body: &[u8]) -> Option<String> {
+    let vehicle: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(vehicle.get("vin")?.as_str()?.to_owned())
 }
 
 fn found(stock: &Arc<Inventory>, vin: &str) -> AdminReply {

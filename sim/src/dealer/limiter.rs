@@ -2,6 +2,7 @@
 //! number a key, the time at which its bucket is full again.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::str::FromStr;
 
 use crate::share::Share;
@@ -87,33 +88,32 @@ impl RateLimit {
     }
 }
 
-/// The buckets of one limit.
+/// A bucket for each key. Keys of several limits may share one table, if they say which limit is theirs.
 #[derive(Debug)]
-pub struct Buckets {
-    limit: RateLimit,
+pub struct Buckets<K = u64> {
     /// Keys tracked at once.
     most: usize,
     /// Per key, when its bucket is full again (the theoretical arrival time less one interval).
-    full_at: HashMap<u64, u64>,
+    full_at: HashMap<K, u64>,
     /// Keys let go while their bucket was not full.
     pub forgotten: u64,
 }
 
-impl Buckets {
+impl<K: Eq + Hash> Buckets<K> {
     /// Full buckets for every key; this share of them is tracked at once.
-    pub fn new(limit: RateLimit, share: Share) -> Buckets {
-        Buckets { limit, most: share.of(MAX_KEYS), full_at: HashMap::new(), forgotten: 0 }
+    pub fn new(share: Share) -> Buckets<K> {
+        Buckets { most: share.of(MAX_KEYS), full_at: HashMap::new(), forgotten: 0 }
     }
 
-    /// Takes a token.
+    /// Takes a token from a key's bucket, whose limit is always the same.
     ///
     /// # Errors
     /// The nanoseconds after which a token will be there.
-    pub fn take(&mut self, key: u64, now_ns: u64) -> Result<(), u64> {
+    pub fn take(&mut self, limit: RateLimit, key: K, now_ns: u64) -> Result<(), u64> {
         if self.full_at.len() >= self.most && !self.full_at.contains_key(&key) {
             self.make_room(now_ns);
         }
-        let RateLimit { interval_ns, burst, .. } = self.limit;
+        let RateLimit { interval_ns, burst, .. } = limit;
         let full_at = self.full_at.entry(key).or_insert(0);
         let base = (*full_at).max(now_ns);
         // With `burst` tokens taken at once, the bucket is full again after burst intervals.
@@ -143,25 +143,25 @@ mod tests {
 
     #[test]
     fn a_burst_passes_then_the_rate_and_the_hint_is_exact() {
-        let mut buckets = Buckets::new("10/s,burst=3".parse().unwrap(), Share::default());
+        let (mut buckets, limit) = (Buckets::new(Share::default()), "10/s,burst=3".parse().unwrap());
         for _ in 0..3 {
-            assert_eq!(buckets.take(1, SECOND), Ok(()));
+            assert_eq!(buckets.take(limit, 1, SECOND), Ok(()));
         }
-        assert_eq!(buckets.take(1, SECOND), Err(SECOND / 10));
-        assert_eq!(buckets.take(2, SECOND), Ok(()));
-        assert_eq!(buckets.take(1, SECOND + SECOND / 10 - 1), Err(1));
-        assert_eq!(buckets.take(1, SECOND + SECOND / 10), Ok(()));
+        assert_eq!(buckets.take(limit, 1, SECOND), Err(SECOND / 10));
+        assert_eq!(buckets.take(limit, 2, SECOND), Ok(()));
+        assert_eq!(buckets.take(limit, 1, SECOND + SECOND / 10 - 1), Err(1));
+        assert_eq!(buckets.take(limit, 1, SECOND + SECOND / 10), Ok(()));
         for _ in 0..3 {
-            assert_eq!(buckets.take(1, 100 * SECOND), Ok(()));
+            assert_eq!(buckets.take(limit, 1, 100 * SECOND), Ok(()));
         }
-        assert!(buckets.take(1, 100 * SECOND).is_err());
+        assert!(buckets.take(limit, 1, 100 * SECOND).is_err());
     }
 
     #[test]
     fn one_a_minute_means_one() {
-        let mut buckets = Buckets::new("1/m".parse().unwrap(), Share::default());
-        assert_eq!(buckets.take(1, 0), Ok(()));
-        assert_eq!(buckets.take(1, 0), Err(60 * SECOND));
+        let (mut buckets, limit) = (Buckets::new(Share::default()), "1/m".parse().unwrap());
+        assert_eq!(buckets.take(limit, 1, 0), Ok(()));
+        assert_eq!(buckets.take(limit, 1, 0), Err(60 * SECOND));
     }
 
     #[test]
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded() {
-        let mut buckets = Buckets::new("1/h".parse().unwrap(), Share::default());
+        let (mut buckets, limit) = (Buckets::new(Share::default()), "1/h".parse().unwrap());
         for key in 0..(3 * MAX_KEYS as u64) {
-            assert_eq!(buckets.take(key, 0), Ok(()));
+            assert_eq!(buckets.take(limit, key, 0), Ok(()));
         }
         assert!(buckets.full_at.len() <= MAX_KEYS);
         assert!(buckets.forgotten > 0);

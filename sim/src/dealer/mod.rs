@@ -11,7 +11,6 @@ pub mod limiter;
 pub mod lot;
 pub mod skills;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -69,9 +68,6 @@ impl Default for DealerSpec {
     }
 }
 
-/// Kinds of bucket that faults may describe at once.
-const MAX_FAULT_BUCKETS: usize = 1000;
-
 /// What must change together: leads and the diary they book in.
 #[derive(Debug)]
 pub struct Desk {
@@ -94,7 +90,8 @@ pub struct Dealer {
     attempts: Occurrences,
     counters: Counters,
     leads_in_all: Arc<AtomicU64>,
-    fault_buckets: Mutex<HashMap<Bucket, Buckets>>,
+    /// By rule, limit and key.
+    fault_buckets: Mutex<Buckets<(u64, Bucket, u64)>>,
 }
 
 impl Dealer {
@@ -112,11 +109,11 @@ impl Dealer {
             information: profile.information().into_bytes(),
             desk: Mutex::new(Desk { leads: Leads::new(spec.share), diary }),
             conversations: Conversations::new(spec.share),
-            buckets: spec.rate_limit.map(|limit| Mutex::new(Buckets::new(limit, spec.share))),
+            buckets: spec.rate_limit.map(|_| Mutex::new(Buckets::new(spec.share))),
             attempts: Occurrences::new(spec.share),
             counters: Counters::default(),
             leads_in_all,
-            fault_buckets: Mutex::default(),
+            fault_buckets: Mutex::new(Buckets::new(spec.share)),
             spec,
             profile,
             lot,
@@ -176,18 +173,26 @@ impl Dealer {
         self.leads_in_all.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes a token from the bucket that a fault describes.
+    /// Takes a token from the bucket that a fault describes, of the rule `owner` (0: of the requests that ask themselves).
     ///
     /// # Errors
     /// The nanoseconds after which a token will be there.
-    pub(crate) fn take_fault_token(&self, bucket: Bucket, key: u64, now_ns: u64) -> Result<(), u64> {
-        let mut all = self.fault_buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each rule of a plan describes one; a thousand requests may each describe another.
-        if all.len() >= MAX_FAULT_BUCKETS && !all.contains_key(&bucket) {
-            all.clear();
-        }
+    pub(crate) fn take_fault_token(
+        &self,
+        owner: u64,
+        bucket: Bucket,
+        key: u64,
+        now_ns: u64,
+    ) -> Result<(), u64> {
         let limit = RateLimit::new(bucket.interval_ns, bucket.burst, LimitKey::Client);
-        all.entry(bucket).or_insert_with(|| Buckets::new(limit, self.spec.share)).take(key, now_ns)
+        let mut all = self.fault_buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        all.take(limit, (owner, bucket, key), now_ns)
+    }
+
+    /// Buckets forgotten while they were not full, of the rate limit and of faults.
+    pub(crate) fn buckets_forgotten(&self) -> u64 {
+        let of_faults = self.fault_buckets.lock().unwrap_or_else(PoisonError::into_inner).forgotten;
+        of_faults + self.buckets().map_or(0, |buckets| buckets.forgotten)
     }
 
     /// Its conversations.

@@ -22,16 +22,32 @@ pub struct Carried {
 }
 
 impl Carried {
+    /// Takes the HTTP reply that a fault wants. The calls of a batch share one: the first that stands in place of all their
+    /// replies, since a call that was kept from the dealer has left half a reply behind; else the first.
+    pub fn take_http(&mut self, http: HttpOverride) {
+        if self.http.as_ref().is_none_or(|held| held.body.is_none() && http.body.is_some()) {
+            self.http = Some(http);
+        }
+    }
+
+    /// Takes a delivery, by the same rule: the first that loses the reply, else the first.
+    fn take_script(&mut self, script: Script, lost: bool) {
+        if self.script.is_none() || (lost && !self.lost) {
+            self.script = Some(script);
+            self.lost = lost;
+        }
+    }
+
     /// Adds the delivery and the delays of a decision, and what is told of all its effects.
     pub fn add_delivery(&mut self, decision: &Decision, in_flight: u64) {
         if let Some(delivery) = &decision.delivery {
             let (args, mut draw) = (&delivery.effect.args, delivery.draw.clone());
             match delivery.effect.info.apply {
-                Apply::Deliver(deliver) => self.script = Some(deliver(args, &mut draw)),
+                Apply::Deliver(deliver) => self.take_script(deliver(args, &mut draw), false),
                 Apply::Lose(lose) | Apply::Accept(lose) => {
                     let script = lose(args, &mut draw);
-                    self.lost = script.ends();
-                    self.script = Some(script);
+                    let lost = script.ends();
+                    self.take_script(script, lost);
                 }
                 _ => {}
             }

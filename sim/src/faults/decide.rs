@@ -92,6 +92,9 @@ pub struct Applied {
     pub draw: Draw,
     /// Traffic time since the rule took force, in nanoseconds; for a header or magic value, since the plan did.
     pub age_ns: u64,
+    /// The number of the rule in force that did it, which no other has or had; 0 where the request asked itself. What a rule
+    /// keeps between requests is kept by it, so that a rule that takes force anew begins anew.
+    pub owner: u64,
     origin: Origin,
 }
 
@@ -219,17 +222,18 @@ pub(super) fn decide(
     now_ns: u64,
 ) -> Decision {
     let mut decision = Decision::default();
-    let applied = |trigger, effect: &Arc<Effect>, draw, since_ns, attempt, nth| Applied {
+    let applied = |trigger, owner, effect: &Arc<Effect>, draw, since_ns, attempt, nth| Applied {
         trigger,
         effect: effect.clone(),
         draw,
         age_ns: now_ns.saturating_sub(since_ns),
+        owner,
         origin: Origin { seed, plan: layers.plan, key: facts.key, attempt, nth },
     };
     let own = |trigger: Trigger, effect: &Arc<Effect>, decision: &mut Decision| {
         let draw = Draw::new(seed, &trigger.to_string(), facts.key, facts.attempt);
         if decision.has_room(effect.info.apply.slot()) {
-            decision.take(applied(trigger, effect, draw, layers.since_ns, facts.attempt, None));
+            decision.take(applied(trigger, 0, effect, draw, layers.since_ns, facts.attempt, None));
         }
     };
     if let Some(text) = facts.request_effect {
@@ -246,8 +250,8 @@ pub(super) fn decide(
     for live in layers.rules {
         let Some(hit) = live.hit(layers.occurrences, seed, facts, now_ns) else { continue };
         if decision.has_room(hit.effect.info.apply.slot()) && live.tally.claim(live.rule.when.count) {
-            let trigger = Trigger::Rule(live.rule.id.clone());
-            decision.take(applied(trigger, hit.effect, hit.draw, live.since_ns, hit.attempt, hit.nth));
+            let (trigger, owner) = (Trigger::Rule(live.rule.id.clone()), live.tally.serial);
+            decision.take(applied(trigger, owner, hit.effect, hit.draw, live.since_ns, hit.attempt, hit.nth));
         }
     }
     decision

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hyper::HeaderMap;
+
 use super::call::parse_effects;
-use super::decide::{Decision, Facts, MagicHit};
+use super::decide::{Decision, Facts, MagicHit, REQUEST_HEADER};
 use super::engine::Engine;
 use super::magic::{self, MagicText};
 use super::plan::Plan;
@@ -33,6 +35,15 @@ impl FaultDesk {
     /// Whether a payload, or a request's own header, or a rule may touch a call; where not, nothing need be worked out.
     pub fn may_touch(&self, asked: bool) -> bool {
         asked || self.engine.has_rules()
+    }
+
+    /// What a request asks for by its own header, where that is honoured: all lines of it together, since one left out would
+    /// pass for a fault that the caller bears.
+    pub fn asked<'h>(&self, head: &'h HeaderMap) -> Option<Cow<'h, str>> {
+        let mut lines =
+            head.get_all(REQUEST_HEADER).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
+        let first = lines.next().filter(|_| self.headers)?;
+        Some(lines.fold(first, |all, line| format!("{all}; {line}").into()))
     }
 
     /// The magic value of a payload, if magic is on and there is one.

@@ -14,7 +14,7 @@ use super::decide::{Decision, Facts, Layers, Live, Tally, decide};
 use super::effect::Slot;
 use super::plan::{MAX_RULES, Plan, Rule};
 use crate::share::Share;
-use crate::stable::stable_hash;
+use crate::stable::{mix, stable_hash};
 
 /// Why a change of the rules in force is refused. The rules stay as they were.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +70,9 @@ pub(crate) enum Edit<'a> {
     /// See [`Engine::remove_rule`].
     RemoveRule(&'a str),
 }
+
+/// Sets the counts of stable keys apart from the rules' own in one table.
+const ATTEMPTS: u64 = 0x6174_7465_6d70_7473;
 
 /// Decides faults by rules that can change while it does.
 #[derive(Debug)]
@@ -137,7 +140,7 @@ impl Engine {
                 occurrences: Arc::default(),
             }),
             editing: Mutex::new(()),
-            serials: AtomicU64::new(0),
+            serials: AtomicU64::new(1),
         };
         let start = Arc::new(plan);
         engine.force.store(Arc::new(engine.in_force(start.clone(), Vec::new(), 0, now_ns)));
@@ -325,6 +328,12 @@ impl Engine {
     /// The effects that can be named.
     pub fn registry(&self) -> Registry<'static> {
         self.registry
+    }
+
+    /// Which occurrence of a stable key this is, from 0, since the plan took force; counts one more.
+    pub(crate) fn attempt(&self, key: u64) -> u64 {
+        // Names of the rules' own counts are mixed otherwise.
+        self.force.load().occurrences.next(mix(key ^ ATTEMPTS))
     }
 
     /// Counts forgotten to stay bounded, since the plan took force: above 0, `per` counts of rarely seen keys are too low.

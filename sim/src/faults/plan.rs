@@ -225,7 +225,7 @@ impl Plan {
         let rule = source_of(source, text, &mut faults).and_then(|source| {
             let reporter = &mut Reporter { source, faults: &mut faults };
             let tree = parse(&RULE_LIMITS, reporter)?;
-            RuleReader { registry, reporter }.rule(&tree)
+            RuleReader { registry, reporter }.rule(&tree).1
         });
         faults.finish(rule)
     }
@@ -249,15 +249,19 @@ impl Plan {
                     reporter.add(Fault::new(node.at, what));
                     break;
                 }
-                let Some(rule) = (RuleReader { registry, reporter }).rule(node) else { continue };
-                if let Some((path, line)) = known.get(&rule.id) {
-                    let first = quoted(&format!("{}:{line}", path.display()));
-                    let what = format!("two rules are called {}, the first at {first}", quoted(&rule.id));
-                    reporter.add(Fault::new(node.at, what).allowed("an id for each rule, over all files"));
-                    continue;
+                let (id, rule) = RuleReader { registry, reporter }.rule(node);
+                // A rule with other faults has its id all the same.
+                if let Some(id) = id {
+                    if let Some((path, line)) = known.get(&id) {
+                        let first = quoted(&format!("{}:{line}", path.display()));
+                        let what = format!("two rules are called {}, the first at {first}", quoted(&id));
+                        let fault = Fault::new(node.at, what);
+                        reporter.add(fault.allowed("an id for each rule, over all files"));
+                        continue;
+                    }
+                    known.insert(id, (source.path.clone(), node.at.line));
                 }
-                known.insert(rule.id.clone(), (source.path.clone(), node.at.line));
-                rules.push(Arc::new(rule));
+                rules.extend(rule.map(Arc::new));
             }
         }
         faults.finish(Some(Plan::of_rules(names.join("+"), rules)))
@@ -346,18 +350,24 @@ struct RuleReader<'r, 'f, 'a> {
 }
 
 impl RuleReader<'_, '_, '_> {
-    /// A rule, or `None` with everything wrong with it reported.
-    fn rule(&mut self, node: &Node) -> Option<Rule> {
+    /// A rule, or `None` with everything wrong with it reported; and its id, if that could be read.
+    fn rule(&mut self, node: &Node) -> (Option<Arc<str>>, Option<Rule>) {
         let allowed = ["id", "when", "effect", "chance", "enabled"];
-        let members = Members::of(node, "a rule", &allowed, &[], self.reporter)?;
+        let Some(members) = Members::of(node, "a rule", &allowed, &[], self.reporter) else {
+            return (None, None);
+        };
         let id = members.need("id", "a rule", self.reporter).and_then(|node| self.id(node));
+        (id.clone(), self.rule_called(id, node, &members))
+    }
+
+    fn rule_called(&mut self, id: Option<Arc<str>>, node: &Node, members: &Members<'_>) -> Option<Rule> {
         let when = members.get("when").map_or_else(|| Some(When::default()), |node| self.when(node));
         let effect = members.need("effect", "a rule", self.reporter);
         let action = effect.and_then(|node| self.action(node));
         let chance = members.get("chance").map_or(Some(1.0), |node| self.chance(node));
         let enabled = members.get("enabled").map_or(Some(true), |node| self.boolean(node));
         let (id, when, action) = (id?, when?, action?);
-        let rule = Rule { id: id.into(), when, action, chance: chance?, enabled: enabled? };
+        let rule = Rule { id, when, action, chance: chance?, enabled: enabled? };
         if let Some(what) = rule.contradiction() {
             let fault = Fault::new(effect.map_or(node.at, |effect| effect.at), what);
             self.reporter.add(fault.allowed("effects and conditions that can meet"));
@@ -366,7 +376,7 @@ impl RuleReader<'_, '_, '_> {
         Some(rule)
     }
 
-    fn id(&mut self, node: &Node) -> Option<String> {
+    fn id(&mut self, node: &Node) -> Option<Arc<str>> {
         let text = text_of(node, "the id of a rule", self.reporter)?;
         // The two other triggers would be mistaken for such a rule in a repro string.
         if !is_name(text) || matches!(text, "header" | "magic") {
@@ -375,7 +385,7 @@ impl RuleReader<'_, '_, '_> {
             self.reporter.add(Fault::new(node.at, what).allowed(allowed));
             return None;
         }
-        Some(text.to_owned())
+        Some(text.into())
     }
 
     fn action(&mut self, node: &Node) -> Option<Action> {

@@ -1,4 +1,5 @@
-//! One shard's ring: fixed facts in a queue, texts and bodies end to end in an arena that is written round and round.
+//! One shard's ring: a queue of records, each with its texts and bodies end to end in one buffer, which the record that
+//! takes its place uses again.
 //!
 //! A record is bytes until somebody reads it: writing one is a handful of copies, whatever it says.
 
@@ -19,7 +20,7 @@ enum Caller {
     Origin(IpAddr),
 }
 
-/// The pieces of a record in the arena, in this order.
+/// The pieces of a record in its buffer, in this order.
 #[derive(Debug, Clone, Copy)]
 enum Piece {
     Dealer,
@@ -33,6 +34,10 @@ enum Piece {
 }
 
 const PIECES: usize = 8;
+/// Buffers that are spared for records to come, at most.
+const MOST_SPARES: usize = 64;
+/// Sizes that differ by less share buffers.
+const STEP: usize = 128;
 /// Bytes of one copy. For longer ones the C library turns to other instructions, which are slower here: a call with
 /// 4 KiB of a reply took 420 ns in one copy and 250 ns in pieces (AMD EPYC, `benches/journal.rs`).
 const COPIED_AT_ONCE: usize = 1024;
@@ -41,8 +46,7 @@ const COPIED_AT_ONCE: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record {
     pub(super) seq: u64,
-    /// Where its first piece begins, in bytes since the ring began; the arena holds it at the remainder.
-    start: u64,
+    /// Where its pieces end.
     ends: [u32; PIECES],
     caller: Caller,
     pub(super) at: Timestamp,
@@ -59,13 +63,7 @@ pub(super) struct Record {
     pub(super) delivered: Delivery,
 }
 
-impl Record {
-    fn len(&self) -> usize {
-        self.ends[PIECES - 1] as usize
-    }
-}
-
-/// A record with its pieces: in the arena, or copied out of it.
+/// A record with its pieces: in the ring, or copied out of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) record: &'a Record,
@@ -126,13 +124,28 @@ impl<'a> View<'a> {
     }
 }
 
+/// A record and its pieces, end to end.
+#[derive(Debug)]
+struct Stored {
+    record: Record,
+    bytes: Vec<u8>,
+}
+
+impl Stored {
+    fn view(&self) -> View<'_> {
+        View { record: &self.record, bytes: &self.bytes }
+    }
+}
+
 /// The ring of one shard.
 #[derive(Debug)]
 pub(super) struct Ring {
-    records: VecDeque<Record>,
-    arena: Vec<u8>,
-    /// Where the next record would begin, in bytes since the ring began.
-    head: u64,
+    records: VecDeque<Stored>,
+    /// Buffers of dropped records. With several shards some records drop none and others several.
+    spares: Vec<Vec<u8>>,
+    /// What all buffers may take together, and what they take.
+    most_bytes: usize,
+    taken: usize,
     window: u64,
     request_bytes: usize,
     reply_bytes: usize,
@@ -147,14 +160,14 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring with this share of the journal's bytes. Room is reserved now, so that no call waits for the queue to grow;
-    /// the system gives the pages when they are first written.
-    pub(super) fn new(limits: &Limits, arena_bytes: usize) -> Ring {
+    /// A ring with this share of the journal's bytes. The queue's room is reserved now, so that no call waits for it to grow.
+    pub(super) fn new(limits: &Limits, most_bytes: usize) -> Ring {
         const MOST_RESERVED: u64 = 1 << 16;
         Ring {
             records: VecDeque::with_capacity(limits.entries.min(MOST_RESERVED) as usize),
-            arena: vec![0; arena_bytes],
-            head: 0,
+            spares: Vec::with_capacity(MOST_SPARES),
+            most_bytes,
+            taken: 0,
             window: limits.entries,
             // Places within a record are 32 bits wide.
             request_bytes: limits.request_bytes.min(1 << 30),
@@ -168,7 +181,8 @@ impl Ring {
 
     pub(super) fn clear(&mut self) {
         self.records.clear();
-        self.head = 0;
+        self.spares.clear();
+        self.taken = 0;
         self.held = 0;
         self.dropped = 0;
         self.dropped_to = 0;
@@ -176,7 +190,7 @@ impl Ring {
 
     /// Records numbered up to `floor`, which no reader is shown any more though they are still here.
     pub(super) fn count_to(&self, floor: u64) -> u64 {
-        self.records.partition_point(|record| record.seq <= floor) as u64
+        self.records.partition_point(|stored| stored.record.seq <= floor) as u64
     }
 
     pub(super) fn len(&self) -> usize {
@@ -185,31 +199,27 @@ impl Ring {
 
     /// The records numbered above `after` and below `end`, in order.
     pub(super) fn range(&self, after: u64, end: u64) -> impl Iterator<Item = View<'_>> {
-        let from = self.records.partition_point(|record| record.seq <= after);
-        self.records.range(from..).take_while(move |record| record.seq < end).map(|record| {
-            let at = self.place(record.start);
-            View { record, bytes: &self.arena[at..at + record.len()] }
-        })
+        let from = self.records.partition_point(|stored| stored.record.seq <= after);
+        self.records.range(from..).take_while(move |stored| stored.record.seq < end).map(Stored::view)
     }
 
-    /// Where in the arena a record begins.
-    fn place(&self, start: u64) -> usize {
-        // An empty arena holds only empty records.
-        (start % (self.arena.len().max(1) as u64)) as usize
-    }
-
+    /// Drops the oldest record; its buffer is spared.
     fn drop_oldest(&mut self) {
-        if let Some(record) = self.records.pop_front() {
-            self.held -= record.len() as u64;
-            self.dropped += 1;
-            // One that was too large may have gone before an older one.
-            self.dropped_to = self.dropped_to.max(record.seq);
+        let Some(Stored { record, bytes }) = self.records.pop_front() else { return };
+        self.held -= bytes.len() as u64;
+        self.dropped += 1;
+        // One that was too large may have gone before an older one.
+        self.dropped_to = self.dropped_to.max(record.seq);
+        if self.spares.len() < MOST_SPARES {
+            self.spares.push(bytes);
+        } else {
+            self.taken -= bytes.capacity();
         }
     }
 
     /// Writes a record; the oldest ones make room. One that even an empty ring has no room for is dropped at once.
     pub(super) fn push(&mut self, seq: u64, exchange: &Exchange<'_>) {
-        while self.records.front().is_some_and(|oldest| seq - oldest.seq >= self.window) {
+        while self.records.front().is_some_and(|oldest| seq - oldest.record.seq >= self.window) {
             self.drop_oldest();
         }
         let mut faults = std::mem::take(&mut self.faults);
@@ -241,21 +251,18 @@ impl Ring {
             len += piece.len();
             *end = len as u32;
         }
-        if len > self.arena.len() || self.window == 0 {
+        if len > self.most_bytes || self.window == 0 {
             self.dropped += 1;
             self.dropped_to = seq;
             return;
         }
-        let start = self.make_room(len);
-        let mut at = self.place(start);
+        let mut bytes = self.make_room(len);
         for run in pieces.into_iter().flat_map(|piece| piece.chunks(COPIED_AT_ONCE)) {
-            self.arena[at..at + run.len()].copy_from_slice(run);
-            at += run.len();
+            bytes.extend_from_slice(run);
         }
         self.held += len as u64;
-        self.records.push_back(Record {
+        let record = Record {
             seq,
-            start,
             ends,
             caller,
             at: exchange.at,
@@ -270,23 +277,30 @@ impl Ring {
             request_bytes: exchange.request.bytes.max(exchange.request.body.len() as u64),
             reply_bytes: exchange.reply.bytes.max(exchange.reply.body.len() as u64),
             delivered: exchange.delivered,
-        });
+        };
+        self.records.push_back(Stored { record, bytes });
     }
 
-    /// Where a record of this length begins: the next place where it lies in one piece, the records there dropped.
-    fn make_room(&mut self, len: usize) -> u64 {
-        let capacity = self.arena.len() as u64;
-        let len = len as u64;
-        let mut start = self.head;
-        if capacity > 0 && start % capacity + len > capacity {
-            start = start.next_multiple_of(capacity);
-        }
-        self.head = start + len;
-        // A record is whole as long as the head has not come round to where it begins.
-        while self.records.front().is_some_and(|oldest| self.head - oldest.start > capacity) {
+    /// An empty buffer for so many bytes, with the oldest records dropped that it leaves no room for. It is that of a record
+    /// dropped before where that serves: as much memory as is kept is written round and round, and no more.
+    fn make_room(&mut self, len: usize) -> Vec<u8> {
+        let fits = |buffer: &Vec<u8>| (len..=4 * len + 8 * STEP).contains(&buffer.capacity());
+        let size = len.next_multiple_of(STEP).min(self.most_bytes);
+        loop {
+            while let Some(mut spare) = self.spares.pop() {
+                if fits(&spare) {
+                    spare.clear();
+                    return spare;
+                }
+                self.taken -= spare.capacity();
+            }
+            if self.taken + size <= self.most_bytes {
+                let buffer = Vec::with_capacity(size);
+                self.taken += buffer.capacity();
+                return buffer;
+            }
             self.drop_oldest();
         }
-        start
     }
 }
 

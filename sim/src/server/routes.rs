@@ -444,12 +444,19 @@ fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
     jiff::fmt::rfc2822::parse(since).is_ok_and(|since| issued.as_second() <= since.timestamp().as_second())
 }
 
-fn admin_request<'a>(head: &'a hyper::http::request::Parts, body: &'a [u8]) -> AdminRequest<'a> {
+/// What `If-Match` holds: all its lines (RFC 9110, section 5.3). One that is no text matches nothing, and is not left out: the
+/// edit it guards would go through.
+fn if_match(head: &HeaderMap) -> Option<String> {
+    let lines = head.get_all(header::IF_MATCH).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
+    lines.map(String::from).reduce(|all, line| format!("{all}, {line}"))
+}
+
+fn admin_request<'a>(head: &'a Parts, if_match: Option<&'a str>, body: &'a [u8]) -> AdminRequest<'a> {
     AdminRequest {
         method: head.method.as_str(),
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
-        if_match: head.headers.get(header::IF_MATCH).and_then(|tags| tags.to_str().ok()),
+        if_match,
         body,
     }
 }
@@ -472,13 +479,16 @@ impl Admin {
         if let Some(reply) = self.stream(&head) {
             return reply;
         }
-        let request = admin_request(&head, &body);
+        let tags = if_match(&head.headers);
+        let request = admin_request(&head, tags.as_deref(), &body);
         let ready = shared.ready.load(Ordering::Relaxed);
         let now = shared.clocks.now();
         let answer = if admin::is_long(&request) {
             // What takes long for a large stock or journal must not keep a health check waiting.
             let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
-            let work = move || admin::handle(&shared.world, admin_request(&head, &body), ready, now);
+            let work = move || {
+                admin::handle(&shared.world, admin_request(&head, tags.as_deref(), &body), ready, now)
+            };
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| admin::failed(&error.to_string()))
         } else {
             admin::handle(&shared.world, request, ready, now)
