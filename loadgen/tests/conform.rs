@@ -1,5 +1,6 @@
 //! The conformance suite against dealers of which it is known what is wrong with them, if anything.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::disallowed_methods, reason = "how long the suite takes is what is tested")]
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
