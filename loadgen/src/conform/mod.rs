@@ -1,6 +1,6 @@
 //! Conformance: asks a dealer all there is to ask, and judges what came back by one table of rules.
 //!
-//! `caller` and `survey` act; the rules are pure functions over the [`evidence`] that they gather, so that a rule on all
+//! `caller` and `survey` act; the rules are pure functions over the `evidence` that they gather, so that a rule on all
 //! replies (an id, a `contextId`) is held against every reply there is.
 
 mod caller;
