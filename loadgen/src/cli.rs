@@ -2,6 +2,7 @@
 //!
 //! Values are kept as text here and read in `settings`, so that all that is wrong is said at once.
 
+mod conform;
 mod credentials;
 mod load;
 mod results;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
+pub use conform::ConformArgs;
 pub use credentials::CredentialArgs;
 pub use load::LoadArgs;
 pub use results::{CompareArgs, FindMaxArgs, MergeArgs, ReportArgs, SweepArgs};
@@ -67,6 +69,8 @@ pub enum Command {
     Merge(MergeArgs),
     /// Write the page of a result again, perhaps beside a baseline
     Report(ReportArgs),
+    /// Check a dealer against the protocol; exit code 3 if it breaks what it must keep, 2 if it is not reached
+    Conform(Box<ConformArgs>),
 }
 
 /// The flags of `check`.

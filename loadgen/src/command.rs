@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use clap::Parser;
 use serde::Serialize;
 
-use crate::cli::{CheckArgs, Cli, Command, ImportArgs};
+use crate::cli::{CheckArgs, Cli, Command, ConformArgs, ImportArgs};
+use crate::conform::{self, ConformError};
 use crate::explain::explain_load;
 use crate::import;
 use crate::progress::tell;
@@ -58,6 +59,7 @@ pub fn main(line: impl Iterator<Item = OsString>) -> u8 {
             Err(error) => failed(&error),
         },
         Command::Merge(args) => results::merge(&args).map_or_else(|error| failed(&error), |()| 0),
+        Command::Conform(args) => conform(&args),
         Command::Report(args) => results::report(&args).map_or_else(|error| failed(&error), |()| 0),
     }
 }
@@ -149,6 +151,34 @@ fn check(args: &CheckArgs) -> u8 {
         return FAILED;
     }
     print(&text)
+}
+
+fn conform(args: &ConformArgs) -> u8 {
+    let request = match settings::read_conform(args, |name| std::env::var(name).ok()) {
+        Ok(request) => request,
+        Err(faults) => return usage(&faults),
+    };
+    let judged = on_runtime(async {
+        let judged = conform::conform(&request).await;
+        judged.map_err(|error| match error {
+            error if error.is_usage() => RunError::usage(error.to_string()),
+            error @ ConformError::Unreached { .. } => RunError::failed(error.to_string()),
+            error => RunError::failed(error),
+        })
+    });
+    let report = match judged {
+        Ok(report) => report,
+        Err(error) => return exit_code(Err(error)),
+    };
+    let written = args.out.as_deref().map_or(Ok(()), |folder| conform::write(folder, &report));
+    if let Err(error) = written {
+        complain(&error.to_string());
+        return FAILED;
+    }
+    match print(&conform::shown(&args.format, &report)) {
+        0 => report.exit_code(),
+        failed => failed,
+    }
 }
 
 fn import(args: &ImportArgs) -> u8 {

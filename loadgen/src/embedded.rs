@@ -12,7 +12,7 @@ use crate::transport::Options;
 pub(crate) struct Embedded {
     /// How to speak to it.
     pub(crate) endpoint: Endpoint,
-    _dealer: RunningDealer,
+    dealer: RunningDealer,
 }
 
 /// The simulator could not be started.
@@ -35,6 +35,11 @@ impl Embedded {
         // Nobody asks it what it was asked.
         let dealer = Dealer::builder().seed(seed).contract(contract).journal(Limits::OFF).start().await?;
         let found = endpoint::discover(&dealer.card_url(), options, Some(contract)).await?;
-        Ok(Embedded { endpoint: Endpoint { is_embedded: true, ..found }, _dealer: dealer })
+        Ok(Embedded { endpoint: Endpoint { is_embedded: true, ..found }, dealer })
+    }
+
+    /// The URL of its card.
+    pub(crate) fn card_url(&self) -> String {
+        self.dealer.card_url()
     }
 }

@@ -173,7 +173,7 @@ pub(crate) async fn discover(
 
 /// Where the card may be: at the URL itself if it names a file, below it, or, since an origin has one default card, at
 /// its root.
-fn card_addresses(base: &Address) -> Vec<Address> {
+pub(crate) fn card_addresses(base: &Address) -> Vec<Address> {
     let path = base.target.split('?').next().unwrap_or_default();
     if path.ends_with(".json") {
         return vec![base.clone()];
@@ -205,7 +205,8 @@ async fn get(address: &Address, options: &Options) -> Result<(u16, Option<String
     Ok((reply.status, reply.header("server").map(str::to_owned), reply.body.to_vec()))
 }
 
-fn read_card(
+/// What a card says about how to speak to its dealer.
+pub(crate) fn read_card(
     address: &Address,
     server: Option<&str>,
     body: &[u8],

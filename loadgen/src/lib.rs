@@ -11,6 +11,7 @@ mod collect;
 mod command;
 mod compare;
 mod conditions;
+pub mod conform;
 mod deviation;
 mod embedded;
 mod endpoint;

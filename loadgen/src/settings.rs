@@ -1,7 +1,10 @@
 //! The flags of `run`, read: from text to values, with everything that is wrong said at once.
 
+mod conform;
 mod connections;
 mod load;
+
+pub(crate) use conform::read as read_conform;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

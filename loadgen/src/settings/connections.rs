@@ -10,46 +10,8 @@ pub(super) fn read(
     variable: &impl Fn(&str) -> Option<String>,
     reader: &mut Reader,
 ) -> Options {
-    let mut headers = Vec::new();
-    for text in &args.headers {
-        match text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
-            Some((name, _)) if is_ours(name) => {
-                reader.fault(format!("--header {text:?}: {name} is set by this program"));
-            }
-            Some((name, value)) if is_token(name) && is_field_value(value) => {
-                headers.push((name.to_owned(), value.to_owned()));
-            }
-            _ => reader.fault(format!("--header {text:?}: give NAME: VALUE")),
-        }
-    }
-    if let Some(name) = &args.bearer_env {
-        match variable(name) {
-            Some(token) if !token.is_empty() && is_field_value(&token) => {
-                headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
-            }
-            Some(_) => reader.fault(format!("--bearer-env {name}: the variable holds no token")),
-            None => reader.fault(format!("--bearer-env {name}: there is no such environment variable")),
-        }
-    }
-    for text in &args.credentials.header_env {
-        match text.split_once(':').map(|(name, variable)| (name.trim(), variable.trim())) {
-            Some((name, _)) if is_ours(name) => {
-                reader.fault(format!("--header-env {text:?}: {name} is set by this program"));
-            }
-            Some((name, from)) if is_token(name) && !from.is_empty() => match variable(from) {
-                Some(value) if !value.is_empty() && is_field_value(&value) => {
-                    headers.push((name.to_owned(), value));
-                }
-                Some(_) => {
-                    reader.fault(format!("--header-env {text:?}: the variable {from} holds no header"));
-                }
-                None => {
-                    reader.fault(format!("--header-env {text:?}: there is no environment variable {from}"));
-                }
-            },
-            _ => reader.fault(format!("--header-env {text:?}: give NAME: VARIABLE")),
-        }
-    }
+    let own = (args.headers.as_slice(), &args.bearer_env, args.credentials.header_env.as_slice());
+    let headers = read_headers(own, variable, reader);
     let identity = match (&args.credentials.cert, &args.credentials.key) {
         (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
         (None, None) => None,
@@ -70,6 +32,55 @@ pub(super) fn read(
         identity,
         headers,
     }
+}
+
+/// The headers of `--header`, `--bearer-env` and `--header-env`.
+pub(super) fn read_headers(
+    (given, bearer_env, header_env): (&[String], &Option<String>, &[String]),
+    variable: &impl Fn(&str) -> Option<String>,
+    reader: &mut Reader,
+) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    for text in given {
+        match text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
+            Some((name, _)) if is_ours(name) => {
+                reader.fault(format!("--header {text:?}: {name} is set by this program"));
+            }
+            Some((name, value)) if is_token(name) && is_field_value(value) => {
+                headers.push((name.to_owned(), value.to_owned()));
+            }
+            _ => reader.fault(format!("--header {text:?}: give NAME: VALUE")),
+        }
+    }
+    if let Some(name) = bearer_env {
+        match variable(name) {
+            Some(token) if !token.is_empty() && is_field_value(&token) => {
+                headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+            }
+            Some(_) => reader.fault(format!("--bearer-env {name}: the variable holds no token")),
+            None => reader.fault(format!("--bearer-env {name}: there is no such environment variable")),
+        }
+    }
+    for text in header_env {
+        match text.split_once(':').map(|(name, variable)| (name.trim(), variable.trim())) {
+            Some((name, _)) if is_ours(name) => {
+                reader.fault(format!("--header-env {text:?}: {name} is set by this program"));
+            }
+            Some((name, from)) if is_token(name) && !from.is_empty() => match variable(from) {
+                Some(value) if !value.is_empty() && is_field_value(&value) => {
+                    headers.push((name.to_owned(), value));
+                }
+                Some(_) => {
+                    reader.fault(format!("--header-env {text:?}: the variable {from} holds no header"));
+                }
+                None => {
+                    reader.fault(format!("--header-env {text:?}: there is no environment variable {from}"));
+                }
+            },
+            _ => reader.fault(format!("--header-env {text:?}: give NAME: VARIABLE")),
+        }
+    }
+    headers
 }
 
 /// How to come by a token, if `--oauth-url` asks for one.
