@@ -59,7 +59,7 @@ fn spoilt() -> Vec<(Vec<&'static str>, Talk)> {
         t.card().search().card().last().traffic_ns += 301_000_000_000;
     });
     case(&["discovery.advertised_skills"], &|t| {
-        _ = t.opened().search().fails(UnsupportedSkill, false, &json!({}))
+        _ = t.opened().search().fails(UnsupportedSkill, false, &json!({}));
     });
     case(&["discovery.advertised_capabilities"], &|t| {
         t.opened().search().edit(|request| request["method"] = "SendStreamingMessage".into());
@@ -80,10 +80,10 @@ fn spoilt() -> Vec<(Vec<&'static str>, Talk)> {
         t.last().skill = None;
     });
     case(&["envelope.no_0_3_dialect"], &|t| {
-        _ = t.opened().edit_message(|message| message["role"] = "user".into())
+        _ = t.opened().edit_message(|message| message["role"] = "user".into());
     });
     case(&["envelope.no_0_3_dialect"], &|t| {
-        _ = t.opened().edit_message(|m| m["parts"][0]["kind"] = "data".into())
+        _ = t.opened().edit_message(|m| m["parts"][0]["kind"] = "data".into());
     });
     case(&["envelope.request_id"], &|t| _ = t.opened().edit(|request| request["id"] = Value::Null));
     case(&["envelope.id_in_flight"], &|t| {
@@ -91,21 +91,21 @@ fn spoilt() -> Vec<(Vec<&'static str>, Talk)> {
         t.page(20).edit(|request| request["id"] = 1.into());
     });
     case(&["envelope.message_id"], &|t| {
-        _ = t.opened().edit_message(|message| message["messageId"] = "".into())
+        _ = t.opened().edit_message(|message| message["messageId"] = "".into());
     });
     case(&["envelope.message_id_fresh"], &|t| {
         t.opened().page(20).edit_message(|message| message["messageId"] = "m-1".into());
     });
     case(&["envelope.accepted_output_modes"], &|t| {
         t.opened().edit(|request| {
-            request["params"]["configuration"] = json!({ "acceptedOutputModes": ["text/plain"] })
+            request["params"]["configuration"] = json!({ "acceptedOutputModes": ["text/plain"] });
         });
     });
     case(&["envelope.media_type"], &|t| {
         t.opened().edit_message(|message| message["parts"][0]["mediaType"] = "application/json".into());
     });
     case(&["envelope.role"], &|t| {
-        _ = t.opened().edit_message(|message| message["role"] = "ROLE_AGENT".into())
+        _ = t.opened().edit_message(|message| message["role"] = "ROLE_AGENT".into());
     });
     case(&["envelope.first_part"], &|t| {
         t.opened().edit_message(|message| message["parts"] = json!([{ "text": "a red car" }]));
@@ -142,7 +142,7 @@ fn spoilt() -> Vec<(Vec<&'static str>, Talk)> {
         t.edit_message(|message| message["messageId"] = "m-x".into());
     });
     case(&["retry.retryable_is_retried"], &|t| {
-        _ = t.opened().fails(InternalError, true, &json!({})).page(40)
+        _ = t.opened().fails(InternalError, true, &json!({})).page(40);
     });
     case(&["retry.retry_budget"], &|t| {
         t.opened();
