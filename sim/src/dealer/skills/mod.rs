@@ -35,6 +35,8 @@ pub struct Call<'a> {
 pub struct Work {
     pub(crate) query: Query,
     pub(crate) scratch: Scratch,
+    /// Where canonical payloads are put together.
+    pub(crate) canonical: Vec<u8>,
 }
 
 impl Dealer {
@@ -59,7 +61,7 @@ impl Dealer {
                 search::search(&stock, self.page_cap(), payload, call.behaviour, work, out)
             }
             Skill::InventoryVehicle => vehicle::handle(&stock, payload, call.behaviour, out),
-            Skill::LeadSubmit => lead::handle(self, &stock, payload, call, out),
+            Skill::LeadSubmit => lead::handle(self, &stock, payload, call, work, out),
         }
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn search(
     work: &mut Work,
     out: &mut Vec<u8>,
 ) -> Result<(), AapError> {
-    let Work { query, scratch } = work;
+    let Work { query, scratch, .. } = work;
     read_filters(inventory, payload, query);
     let paging = |name| {
         payload
@@ -139,7 +139,7 @@ pub(super) fn facets(
     work: &mut Work,
     out: &mut Vec<u8>,
 ) -> Result<(), AapError> {
-    let Work { query, scratch } = work;
+    let Work { query, scratch, .. } = work;
     read_filters(inventory, payload, query);
     open(out, Skill::InventoryFacets);
     inventory.facets(query, scratch, out);
