@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fault::{Fault, Phase};
-use super::http1::{self, Chunks, Framing, Head};
+use super::http1::{self, Chunks, Content, Framing, Head};
 use super::stream::Stream;
 use super::{Config, ConnectTimes};
 use crate::pacer::{Clock, Nanos};
@@ -51,8 +51,7 @@ pub(crate) struct Exchange {
 #[derive(Debug, Clone)]
 pub(crate) struct ReplySpan {
     pub(crate) status: u16,
-    /// Whether the `Content-Type` is JSON.
-    pub(crate) is_json: bool,
+    pub(crate) content: Content,
     head: Range<usize>,
     body: Range<usize>,
     /// Where the reply ends in what was received.
@@ -190,7 +189,7 @@ impl Wire {
             self.reusable = head.keep_alive && end == self.buffer.len();
             return Ok(ReplySpan {
                 status: head.status,
-                is_json: head.is_json,
+                content: head.content,
                 head: 0..body_start,
                 body,
                 end,

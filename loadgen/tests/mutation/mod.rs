@@ -87,7 +87,7 @@ impl Row {
 
     /// Plays it.
     fn play(&self, contract: Contract) -> Played {
-        let plan = self.plan().parse().unwrap_or_else(|error| panic!("{}: {error}", self.plan()));
+        let plan = self.plan().parse().unwrap();
         on_runtime(async {
             let dealer = Dealer::builder().seed(3).vehicles(120).contract(contract).threads(1).faults(plan);
             let dealer = dealer.journal(Limits::OFF).start().await.unwrap();
