@@ -243,8 +243,7 @@ impl Run<'_> {
         let lines = |name| self.request.head.get_all(name).iter().map(hyper::header::HeaderValue::as_bytes);
         headers::check_version(spec.headers, lines(headers::VERSION))?;
         call::check_method(envelope.method)?;
-        headers::check_extensions(spec.contract, spec.headers, lines(headers::EXTENSIONS))?;
-        self.activated = true;
+        self.activated = headers::check_extensions(spec.contract, spec.headers, lines(headers::EXTENSIONS))?;
         let message = call::read_message(envelope.params, &spec.contract.features)?;
         let skill = call::choose_skill(&message, &spec.skills)?;
         Ok(Admitted { message, skill })

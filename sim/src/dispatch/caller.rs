@@ -42,10 +42,14 @@ pub fn caller(peer: IpAddr, head: &HeaderMap) -> (Client<'_>, Option<u64>) {
     (client, key.map(named_key))
 }
 
-/// What the header fields say by which a caller's conduct is judged; of a request that is no call there is no contract.
-pub fn head_facts(fields: &HeaderMap, contract: Option<Contract>) -> Head {
+/// What the header fields say by which a caller's conduct is judged; `endpoint` is what a call was made to, and nothing for
+/// a request that is no call.
+pub fn head_facts(fields: &HeaderMap, endpoint: Option<(Contract, HeaderMode)>) -> Head {
     let conditional = fields.contains_key(IF_NONE_MATCH);
-    let Some(contract) = contract else { return Head { conditional, ..Head::default() } };
+    let Some((contract, mode)) = endpoint else { return Head { conditional, ..Head::default() } };
+    if mode == HeaderMode::Ignored {
+        return Head { version: Sent::Free, extension: Sent::Free, conditional };
+    }
     let lines = |name| fields.get_all(name).iter().map(HeaderValue::as_bytes);
     let judged = |name, is_right: bool| match (fields.contains_key(name), is_right) {
         (false, _) => Sent::Absent,

@@ -119,6 +119,8 @@ pub enum Sent {
     Right,
     /// Otherwise.
     Wrong,
+    /// The dealer overlooks it: its contract has no rule about it.
+    Free,
 }
 
 /// The header fields by which a caller's conduct is judged (AAP digest, section b).

@@ -333,7 +333,8 @@ impl Front {
             scratch.borrow_mut().take_notes(&mut pending.notes);
             let client = caller(*peer, &head.headers);
             pending.set_facts((now.business, now.traffic_ns), client, scene.dealer.id());
-            pending.head = head_facts(&head.headers, Some(scene.dealer.spec().contract));
+            let spec = scene.dealer.spec();
+            pending.head = head_facts(&head.headers, Some((spec.contract, spec.headers)));
             if said.is_err() {
                 let outcome = Outcome::Aap(AapCode::InternalError);
                 pending.notes.clear();
