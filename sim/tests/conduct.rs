@@ -208,7 +208,8 @@ fn contracts_before_2_0_have_no_header_rules_and_all_others() {
     hammer.fetch_card();
     (0..4).for_each(|page| _ = hammer.search(page * 5));
     let judged = report(&sim, "?client=hammer");
-    assert_eq!(with(&judged, "broken"), ["retry.wait_for_hint"], "{judged:#}");
+    let broken = with(&judged, "broken");
+    assert_eq!(broken, ["retry.wait_for_hint", "retry.retryable_is_retried", "load.paging"], "{judged:#}");
     let silent = with(&judged, "not_seen");
     for rule in ["envelope.a2a_version", "envelope.a2a_extensions"] {
         assert!(silent.iter().any(|id| id == rule), "{silent:?}");

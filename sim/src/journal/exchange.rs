@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::protocol::Skill;
 use crate::protocol::error::AapCode;
+use crate::protocol::{HeaderMode, Skill};
 
 /// Who called, as a limit or a report would name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +132,17 @@ pub struct Head {
     pub extension: Sent,
     /// Whether there was an `If-None-Match`.
     pub conditional: bool,
+}
+
+impl Head {
+    /// What is judged at an endpoint of this mode: one that overlooks the headers has no rule about them.
+    #[must_use]
+    pub fn under(self, mode: HeaderMode) -> Head {
+        match mode {
+            HeaderMode::Strict | HeaderMode::Pinned => self,
+            HeaderMode::Ignored => Head { version: Sent::Free, extension: Sent::Free, ..self },
+        }
+    }
 }
 
 /// A body, and how long it was before anybody cut it.

@@ -97,6 +97,9 @@ fn headers_are_overlooked_unless_the_endpoint_is_told_otherwise() {
             let (reply, activated) = ask(&dealer, headers, &body);
             assert!(reply.get("result").is_some() && !activated, "{name} {headers:?}: {reply}");
         }
+        let own = named(name).extension_uri;
+        let (reply, activated) = ask(&dealer, &[("a2a-version", "1.0"), ("a2a-extensions", own)], &body);
+        assert!(reply.get("result").is_some() && !activated, "{name}: {reply}");
     }
     let strict = dealer().contract(named("1.2")).headers(HeaderMode::Strict).build().unwrap();
     assert_eq!(code(&ask(&strict, &[], &body).0), -32009);
