@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use dealer_sim::faults::effect::{Arg, Class, DelayFacts, Lawfulness, ParamKind};
 use dealer_sim::faults::registry::find;
-use dealer_sim::faults::{Apply, Draw, EffectInfo, Slot, registry};
+use dealer_sim::faults::{Apply, Draw, EffectInfo, Slot, catalogue, registry};
 use samples::{args, context, literal};
 
 #[test]

@@ -1,6 +1,6 @@
 //! What each rewriting effect does to a reply: for every one a sample and what must hold of it afterwards.
 
-use dealer_sim::faults::effect::{ParamKind};
+use dealer_sim::faults::effect::ParamKind;
 use dealer_sim::faults::registry::find;
 use dealer_sim::faults::{Apply, Draw, registry};
 use serde_json::{Value, json};

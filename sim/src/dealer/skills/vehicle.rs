@@ -3,6 +3,7 @@
 use super::{open, trim};
 use crate::dealer::Dealer;
 use crate::faults::effect::Behaviour;
+use crate::faults::magic;
 use crate::inventory::{Inventory, Lookup};
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
@@ -38,10 +39,12 @@ pub(super) fn listed(
             .find_map(|(name, value)| value.map(|value| (name, value.chars().take(64).collect::<String>())))
             .unwrap_or_default()
     };
+    let is_sold = behaviour == Some(Behaviour::SoldUnderYou);
+    // A sale may be asked for by a magic value in the very member that names the vehicle.
+    let is_magic = || magic::find(Skill::InventoryVehicle, object, |_| Some("")).is_some();
     match stock.find(vin, number, vehicle_id) {
-        Lookup::Listed(row) if behaviour != Some(Behaviour::SoldUnderYou) => Ok(row),
-        // A fault may ask for it by a magic value in the very member that names the vehicle.
-        found if found != Lookup::Unknown || behaviour == Some(Behaviour::SoldUnderYou) => {
+        Lookup::Listed(row) if !is_sold => Ok(row),
+        found if found != Lookup::Unknown || (is_sold && is_magic()) => {
             let (name, value) = named();
             let text =
                 format!("the vehicle with {name} {value:?} is no longer available; search for another");

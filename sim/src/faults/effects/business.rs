@@ -48,11 +48,12 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             faulty(AapCode::InvalidCondition, args.text("at"), "enum", "must be one of new, used, cpo")
         }),
     ),
-    lawful(
+    // The card lists only what is served (AAP digest, g).
+    breach(
         FAMILY,
         "unsupported_skill",
         &[],
-        "error UNSUPPORTED_SKILL (-32004 with the typed entry; -32601 before contract 2.0), whatever the card says",
+        "error UNSUPPORTED_SKILL (-32004 with the typed entry; -32601 before contract 2.0) for a skill that the card lists",
         Apply::Refuse(|_| plain(AapCode::UnsupportedSkill, "this dealer does not offer the skill")),
     ),
     lawful(
