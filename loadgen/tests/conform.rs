@@ -122,6 +122,7 @@ fn old_contracts_are_judged_by_their_own_rules() {
         "error_data_without_type(code=none)",
         "rate_limited_as_32002(code=none)",
         "unsupported_skill_as_32601(code=none)",
+        "card_without_params",
         "card_two_contracts",
         "card_extension_optional",
     ] {

@@ -25,14 +25,14 @@ use crate::dealer::skills::{Call, Work};
 use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
 use crate::faults::effects::business::{rate_limited, too_many_requests};
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
-use crate::journal::{Notes, Outcome, Sent};
+use crate::journal::{Notes, Outcome};
+use crate::protocol::Skill;
 use crate::protocol::call::{self, Envelope, Message};
 use crate::protocol::error::{
     self, AapCode, AapError, Detail, Failure, Occurrence, ProtocolError, write_aap_error,
     write_protocol_error,
 };
 use crate::protocol::json::{Doc, Kind, Value};
-use crate::protocol::{HeaderMode, Skill, headers};
 use crate::stable::stable_hash;
 
 /// Calls that one batch may hold.
@@ -245,18 +245,9 @@ impl Run<'_> {
     /// Everything before the payload is looked at.
     fn admit<'a>(&mut self, envelope: &Envelope<'a>) -> Result<Admitted<'a>, Failure> {
         let spec = self.dealer.spec();
-        let lines = |name| self.request.head.get_all(name).iter().map(hyper::header::HeaderValue::as_bytes);
-        let head = &self.request.fields.head;
-        // What is right by the strictest reading passes every check.
-        if head.version != Sent::Right {
-            headers::check_version(spec.headers, lines(headers::VERSION))?;
-        }
+        fields::check_version(self.request, spec.headers)?;
         call::check_method(envelope.method)?;
-        self.activated = if head.extension == Sent::Right {
-            spec.headers != HeaderMode::Ignored
-        } else {
-            headers::check_extensions(spec.contract, spec.headers, lines(headers::EXTENSIONS))?
-        };
+        self.activated = fields::check_extensions(self.request, spec.contract, spec.headers)?;
         let message = call::read_message(envelope.params, &spec.contract.features)?;
         let skill = call::choose_skill(&message, &spec.skills)?;
         Ok(Admitted { message, skill })

@@ -81,7 +81,7 @@ impl Applies {
     /// Those that know classes of unit.
     pub const FROM_1_2: Applies = Applies(&[Contract::V1_2, Contract::V1_3, Contract::V2_0, Contract::V3_0]);
     /// Those that know `fees`.
-    pub const FROM_1_3: Applies = Applies(&[Contract::V1_3, Contract::V2_0, Contract::V3_0]);
+    pub const FROM_1_3: Applies = Applies(Contract::FROM_1_3);
     /// All before 3.0.
     pub const BEFORE_3_0: Applies =
         Applies(&[Contract::V1_0, Contract::V1_1, Contract::V1_2, Contract::V1_3, Contract::V2_0]);

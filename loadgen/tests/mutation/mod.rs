@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use dealer_loadgen::conform::{Certainty, ConformError, Finding, Report, Verdict, conform, rules, text};
 use dealer_sim::Dealer;
-use dealer_sim::faults::registry;
+use dealer_sim::faults::{Slot, registry};
 use dealer_sim::journal::Limits;
 use dealer_sim::protocol::Contract;
 
@@ -199,6 +199,41 @@ fn every_effect_of_the_catalogue_has_a_row_of_its_kind() {
     for row in rows() {
         assert!(registry().iter().any(|effect| effect.name == row.name()), "{} is no effect", row.name());
     }
+}
+
+/// The same under a contract in the field, for what changes answers and cards; HTTP and below know no contract. Rules have
+/// other names there, so it is asked whether some must is broken: by each breach of that contract, and by nothing else.
+#[test]
+fn under_a_released_contract_each_breach_breaks_a_must_and_nothing_lawful_does() {
+    let contract = Contract::V1_2;
+    let started = Instant::now();
+    let of = |row: &Row| registry().iter().find(|effect| effect.name == row.name()).unwrap();
+    let rows: Vec<_> = rows()
+        .filter(|row| !matches!(row.expect, Expect::Unjudged(_)) && of(row).apply.slot() == Slot::Answer)
+        .collect();
+    let mut wrong = String::new();
+    for (row, played) in rows.iter().zip(play_all(&rows, contract)) {
+        let is_lawful = of(row).lawfulness.is_lawful(contract);
+        let musts = played.broken(Certainty::Must);
+        // Some breaches are of rules that only recommend.
+        let only_recommended = matches!(row.expect, Expect::Breaks(ids) if shoulds(ids));
+        if is_lawful != musts.is_empty() && !only_recommended {
+            let _ = writeln!(
+                wrong,
+                "{}: lawful {is_lawful}, musts broken {musts:?}; {}",
+                row.plan(),
+                played.line()
+            );
+        }
+    }
+    println!("{} rows under contract {contract} in {:?}", rows.len(), started.elapsed());
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(started.elapsed() < BUDGET, "{:?}", started.elapsed());
+}
+
+/// Whether all these rules only recommend.
+fn shoulds(ids: &[&str]) -> bool {
+    ids.iter().all(|id| rules().any(|rule| rule.id == *id && rule.certainty != Certainty::Must))
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderName, IF_NONE_MATCH, USER_AGENT};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT};
 
 use super::Request;
 use crate::journal::{Client, Head, Sent};
-use crate::protocol::Contract;
 use crate::protocol::call::named_key;
-use crate::protocol::headers::{is_served, names_exactly, trim};
+use crate::protocol::error::ProtocolError;
+use crate::protocol::headers::{self, is_served, names_exactly, trim};
+use crate::protocol::{Contract, HeaderMode};
 use crate::stable::{mix, stable_hash};
 
 // The names in the form in which they are compared.
@@ -83,6 +84,30 @@ impl<'h> Fields<'h> {
     }
 }
 
+/// Checks `A2A-Version`. What is right by the strictest reading passes every check.
+pub(super) fn check_version(request: &Request<'_>, mode: HeaderMode) -> Result<(), ProtocolError> {
+    match request.fields.head.version {
+        Sent::Right => Ok(()),
+        _ => headers::check_version(mode, lines(request.head, &VERSION)),
+    }
+}
+
+/// Checks `A2A-Extensions`; says whether the contract was activated.
+pub(super) fn check_extensions(
+    request: &Request<'_>,
+    contract: Contract,
+    mode: HeaderMode,
+) -> Result<bool, ProtocolError> {
+    match request.fields.head.extension {
+        Sent::Right => Ok(mode != HeaderMode::Ignored),
+        _ => headers::check_extensions(contract, mode, lines(request.head, &EXTENSIONS)),
+    }
+}
+
+fn lines<'h>(head: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    head.get_all(name).iter().map(HeaderValue::as_bytes)
+}
+
 /// The caller as a number.
 pub(super) fn client(request: &Request<'_>) -> u64 {
     match request.fields.client {
@@ -109,10 +134,7 @@ pub(super) fn client_name(request: &Request<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
     use super::*;
-    use crate::protocol::HeaderMode;
     use crate::protocol::headers::{check_extensions, check_version};
 
     /// Every list of up to three of these lines is read as the checks of dispatch read it.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memchr2};
+
 /// Where a member stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
@@ -73,18 +75,25 @@ fn find(text: &[u8], name: &str) -> Option<Found> {
 
 /// The length of the string that begins a text, its quotes among it.
 fn end_of_string(text: &[u8]) -> usize {
-    let mut escaped = false;
-    let inside = text.get(1..).unwrap_or_default();
-    let length = inside.iter().position(|&byte| {
-        let ends = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        ends
-    });
-    length.map_or(text.len(), |length| length + 2)
+    let mut at = 1;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        // What follows a backslash is no end.
+        at += 2;
+    }
+    text.len()
 }
 
 /// The length of the value that begins a text.
 fn end_of_value(text: &[u8]) -> usize {
+    match text.first() {
+        Some(b'"') => return end_of_string(text),
+        Some(b'{' | b'[') => {}
+        _ => return memchr(b',', text).unwrap_or(text.len()),
+    }
     let (mut at, mut depth) = (0, 0u32);
     while let Some(byte) = text.get(at) {
         match byte {

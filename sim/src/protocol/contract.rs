@@ -221,6 +221,8 @@ impl Contract {
 
     /// Those before 2.0: released, and in the field.
     pub const BEFORE_2_0: &[Contract] = &[Contract::V1_0, Contract::V1_1, Contract::V1_2, Contract::V1_3];
+    /// Those that know `fees`.
+    pub const FROM_1_3: &[Contract] = &[Contract::V1_3, Contract::V2_0, Contract::V3_0];
     /// Those from 2.0 on.
     pub const FROM_2_0: &[Contract] = &[Contract::V2_0, Contract::V3_0];
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::http::{gateway, unset};
 use super::reply::{Members, edit, set, take};
-use super::{breach, breach_from_2_0, duration, lawful, text};
+use super::{breach, breach_of, duration, lawful, text};
 use crate::faults::draw::Draw;
 use crate::faults::effect::{AnswerContext, Apply, Args, EffectInfo, HttpOverride};
 use crate::protocol::Contract;
@@ -78,21 +78,24 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             })
         }),
     ),
-    breach_from_2_0(breach(
-        FAMILY,
-        "card_two_contracts",
-        &[],
-        "the card has two AAP entries, of two contracts",
-        Apply::RefineCard(|_, context, _, out| {
-            let other = neighbour(context.contract);
-            in_extensions(out, |extensions| {
-                let Some(mut second) = extensions.first().cloned() else { return false };
-                second["uri"] = json!(other.extension_uri);
-                extensions.push(second);
-                true
-            })
-        }),
-    )),
+    breach_of(
+        Contract::FROM_2_0,
+        breach(
+            FAMILY,
+            "card_two_contracts",
+            &[],
+            "the card has two AAP entries, of two contracts",
+            Apply::RefineCard(|_, context, _, out| {
+                let other = neighbour(context.contract);
+                in_extensions(out, |extensions| {
+                    let Some(mut second) = extensions.first().cloned() else { return false };
+                    second["uri"] = json!(other.extension_uri);
+                    extensions.push(second);
+                    true
+                })
+            }),
+        ),
+    ),
     breach(
         FAMILY,
         "card_claims_streaming",
@@ -160,13 +163,16 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "\"required\" of the AAP entry is the string \"yes\"; the Python SDK refuses the card",
         Apply::RefineCard(|_, _, _, out| in_entry(out, |entry| set(entry, "required", "yes"))),
     ),
-    breach_from_2_0(breach(
-        FAMILY,
-        "card_extension_optional",
-        &[],
-        "\"required\" of the AAP entry is false",
-        Apply::RefineCard(|_, _, _, out| in_entry(out, |entry| set(entry, "required", false))),
-    )),
+    breach_of(
+        Contract::FROM_2_0,
+        breach(
+            FAMILY,
+            "card_extension_optional",
+            &[],
+            "\"required\" of the AAP entry is false",
+            Apply::RefineCard(|_, _, _, out| in_entry(out, |entry| set(entry, "required", false))),
+        ),
+    ),
     breach(
         FAMILY,
         "card_without_extension",
@@ -176,12 +182,15 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             in_extensions(out, |extensions| !std::mem::take(extensions).is_empty())
         }),
     ),
-    breach(
-        FAMILY,
-        "card_without_params",
-        &[],
-        "the AAP entry has no params",
-        Apply::RefineCard(|_, _, _, out| in_entry(out, |entry| take(entry, "params"))),
+    breach_of(
+        &[Contract::V3_0],
+        breach(
+            FAMILY,
+            "card_without_params",
+            &[],
+            "the AAP entry has no params",
+            Apply::RefineCard(|_, _, _, out| in_entry(out, |entry| take(entry, "params"))),
+        ),
     ),
     lawful(
         FAMILY,

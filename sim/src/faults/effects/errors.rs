@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::reply::{Members, edit, error, raw_id, set, take};
-use super::{breach, breach_from_2_0, lawful, word};
+use super::{breach, breach_of, lawful, word};
 use crate::faults::draw::Draw;
 use crate::faults::effect::{AnswerContext, Apply, Args, EffectInfo, Param};
+use crate::protocol::Contract;
 use crate::protocol::error::{
     AAP_ERROR_KIND, AAP_ERROR_TYPE, AapCode, AapError, Occurrence, write_aap_error,
 };
@@ -40,17 +41,20 @@ const fn code(default: &'static str) -> Param {
 const CODE: &[Param] = &[code("internal_error")];
 
 pub(super) static EFFECTS: &[EffectInfo] = &[
-    breach_from_2_0(breach(
-        FAMILY,
-        "error_data_object",
-        CODE,
-        "error.data is the typed entry alone, as before contract 2.0, instead of an array",
-        Apply::Refine(|args, context, draw, out| {
-            spoil(args, context, draw, out, |error| {
-                typed(error).is_some_and(|typed| set(error, "data", typed))
-            });
-        }),
-    )),
+    breach_of(
+        Contract::FROM_2_0,
+        breach(
+            FAMILY,
+            "error_data_object",
+            CODE,
+            "error.data is the typed entry alone, as before contract 2.0, instead of an array",
+            Apply::Refine(|args, context, draw, out| {
+                spoil(args, context, draw, out, |error| {
+                    typed(error).is_some_and(|typed| set(error, "data", typed))
+                });
+            }),
+        ),
+    ),
     breach(
         FAMILY,
         "error_data_string",
@@ -78,20 +82,23 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             spoil(args, context, draw, out, |error| set(error, "data", json!([])));
         }),
     ),
-    breach_from_2_0(breach(
-        FAMILY,
-        "error_data_without_type",
-        CODE,
-        "the entries of error.data have no @type",
-        Apply::Refine(|args, context, draw, out| {
-            spoil(args, context, draw, out, |error| {
-                entries(error).is_some_and(|entries| {
-                    let objects = entries.iter_mut().filter_map(Value::as_object_mut);
-                    objects.fold(false, |any, entry| take(entry, "@type") | any)
-                })
-            });
-        }),
-    )),
+    breach_of(
+        Contract::FROM_2_0,
+        breach(
+            FAMILY,
+            "error_data_without_type",
+            CODE,
+            "the entries of error.data have no @type",
+            Apply::Refine(|args, context, draw, out| {
+                spoil(args, context, draw, out, |error| {
+                    entries(error).is_some_and(|entries| {
+                        let objects = entries.iter_mut().filter_map(Value::as_object_mut);
+                        objects.fold(false, |any, entry| take(entry, "@type") | any)
+                    })
+                });
+            }),
+        ),
+    ),
     lawful(
         FAMILY,
         "error_data_unknown_first",
@@ -180,14 +187,19 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             });
         }),
     ),
-    breach_from_2_0(breach(
-        FAMILY,
-        "rate_limited_as_32002",
-        &[code("rate_limited")],
-        "RATE_LIMITED comes as -32002, which A2A clients read as a task that cannot be cancelled",
-        Apply::Refine(|args, context, draw, out| renumber(args, context, draw, out, "RATE_LIMITED", -32_002)),
-    )),
-    breach_from_2_0(breach(
+    breach_of(
+        Contract::FROM_2_0,
+        breach(
+            FAMILY,
+            "rate_limited_as_32002",
+            &[code("rate_limited")],
+            "RATE_LIMITED comes as -32002, which A2A clients read as a task that cannot be cancelled",
+            Apply::Refine(|args, context, draw, out| {
+                renumber(args, context, draw, out, "RATE_LIMITED", -32_002)
+            }),
+        ),
+    ),
+    breach(
         FAMILY,
         "unsupported_skill_as_32601",
         &[code("unsupported_skill")],
@@ -195,7 +207,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         Apply::Refine(|args, context, draw, out| {
             renumber(args, context, draw, out, "UNSUPPORTED_SKILL", -32_601);
         }),
-    )),
+    ),
 ];
 
 /// Makes the reply an error if it is none, and changes that error.

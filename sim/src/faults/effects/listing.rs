@@ -4,8 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::reply::{Members, each_vehicle, edit, listings, payload, set, take};
-use super::{breach, integer, lawful, text};
+use super::{breach, breach_of, integer, lawful, text};
 use crate::faults::effect::{Apply, EffectInfo, Param, ParamKind};
+use crate::protocol::Contract;
 
 const FAMILY: &str = "business";
 const BY: Param = Param {
@@ -82,12 +83,15 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             });
         }),
     ),
-    breach(
-        FAMILY,
-        "fees_doubled",
-        &[],
-        "every vehicle with fees lists each of them twice",
-        Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, double_fees))),
+    breach_of(
+        Contract::FROM_1_3,
+        breach(
+            FAMILY,
+            "fees_doubled",
+            &[],
+            "every vehicle with fees lists each of them twice",
+            Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, double_fees))),
+        ),
     ),
     lawful(
         FAMILY,

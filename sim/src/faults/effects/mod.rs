@@ -71,9 +71,9 @@ const fn breach(
     }
 }
 
-/// An entry of what the contracts before 2.0 allow and the later ones do not.
-const fn breach_from_2_0(info: EffectInfo) -> EffectInfo {
-    EffectInfo { lawfulness: Lawfulness::BreachOf(Contract::FROM_2_0), ..info }
+/// An entry of what breaks these contracts; the others allow it, or have nothing that it could spoil.
+const fn breach_of(contracts: &'static [Contract], info: EffectInfo) -> EffectInfo {
+    EffectInfo { lawfulness: Lawfulness::BreachOf(contracts), ..info }
 }
 
 /// An entry that reads the load, the traffic clock, a bucket or a connection's ordinal: two runs of one seed may differ in
