@@ -195,7 +195,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             &[code("rate_limited")],
             "RATE_LIMITED comes as -32002, which A2A clients read as a task that cannot be cancelled",
             Apply::Refine(|args, context, draw, out| {
-                renumber(args, context, draw, out, "RATE_LIMITED", -32_002)
+                renumber(args, context, draw, out, "RATE_LIMITED", -32_002);
             }),
         ),
     ),
