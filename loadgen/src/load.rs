@@ -74,6 +74,9 @@ impl ArrivalTime {
     }
 }
 
+/// Requests per second that one worker carries out with a fifth of a core or so.
+const REQUESTS_OF_A_WORKER: f64 = 10_000.0;
+
 /// The most parts of a run.
 pub(crate) const MAX_SHARDS: u32 = 10_000;
 
@@ -194,6 +197,17 @@ impl Load {
         sessions.min(self.limits.in_flight.max(1)).min(self.limits.connections)
     }
 
+    /// How many workers carry it out well on a machine of so many cores, in a scenario whose sessions make so many requests at most:
+    /// a worker with little to do sleeps between two requests, and to wake up for each costs more than the request itself.
+    pub fn workers(&self, requests_per_session: u64, cores: usize) -> usize {
+        let most = cores.min(self.parallelism());
+        let Arrivals::Open(schedule) = &self.arrivals else { return most };
+        let sessions = schedule.profile.peak_rate() / f64::from(self.shard.count);
+        // The cast saturates.
+        let needed = (sessions * requests_per_session as f64 / REQUESTS_OF_A_WORKER).ceil() as usize;
+        needed.clamp(1, most)
+    }
+
     /// The most that can usefully be done at a time: no more workers than that.
     pub fn parallelism(&self) -> usize {
         let sessions = match self.arrivals {
@@ -274,6 +288,16 @@ mod tests {
         assert_eq!(timed.length(SECOND, true), SECOND);
         assert_eq!(load(Some(SECOND), Some(50)).arrival_time(), timed);
         let users = Load { arrivals: Arrivals::Closed { users: 3 }, ..load(None, Some(5)) };
+        // One worker does ten sessions a second, unless each of them makes thousands of requests.
+        let many = Load {
+            limits: Limits { in_flight: 9, on_full: OnFull::Queue, connections: 9 },
+            ..load(None, None)
+        };
+        assert_eq!([1, 2000, 1_000_000].map(|requests| many.workers(requests, 4)), [1, 2, 4]);
+        assert_eq!(
+            (many.workers(0, 4), Load { arrivals: users.arrivals.clone(), ..many }.workers(1, 4)),
+            (1, 3)
+        );
         assert_eq!(users.arrival_time().length(7, true), 7);
     }
 

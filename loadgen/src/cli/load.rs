@@ -148,7 +148,7 @@ pub struct LoadArgs {
     )]
     pub sets: Vec<String>,
 
-    /// Worker threads [default: one per core]
+    /// Worker threads [default: one per core with --users, and no more than the rate needs without]
     #[arg(
         long,
         value_name = "N",

@@ -99,7 +99,10 @@ fn judge<'a>(
 }
 
 fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
-    value.is_some_and(|value| value.text().is_some_and(|text| text == wanted))
+    // Nearly always byte for byte; the same text may be escaped otherwise.
+    value.is_some_and(|value| {
+        value.quoted() == Some(wanted.as_bytes()) || value.text().is_some_and(|text| text == wanted)
+    })
 }
 
 /// The id must come back in value and type: `"7"` is not `7`.

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub(crate) use classify::{Expectation, classify};
+pub(crate) use scan::{NotJson, Scanner};
 pub(crate) use schema::{Schema, Validate};
 pub(crate) use word::word;
 
