@@ -162,8 +162,8 @@ servers() {
     cat >"$work/nginx/conf" <<NGINX
 daemon off; master_process off; worker_processes 1; pid $work/nginx/pid; error_log $work/nginx/error;
 events { worker_connections 1024; }
-http { access_log off; client_body_temp_path $work/nginx; keepalive_requests 1000000000;
-  server { listen 127.0.0.1:18873; location / { default_type application/json; return 200 '$(sed "s/'/\\\\'/g; s/\\$/\${d}/g" "$work/reply.json")'; set \$d '\$'; } } }
+http { access_log off; client_body_temp_path $work/nginx; keepalive_requests 1000000000; open_file_cache max=10; root $work/wiremock/__files;
+  server { listen 127.0.0.1:18873; error_page 405 =200 /reply.json; location / { try_files /reply.json =404; default_type application/json; } } }
 NGINX
     cat >"$work/wiremock/mappings/a2a.json" <<'JSON'
 {"request":{"method":"POST","url":"/a2a"},"response":{"status":200,"bodyFileName":"reply.json","headers":{"Content-Type":"application/json"}}}

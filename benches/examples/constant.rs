@@ -1,5 +1,6 @@
 //! The least that a dealer can be, for comparing those who call it: any POST is answered with 1 KB that holds the request's id,
 //! as a reply of the skill that was asked, so that who looks finds nothing wrong. `constant [ADDRESS]` says where it listens.
+#![expect(clippy::disallowed_methods, reason = "a server waits when it has no room for a connection")]
 
 use std::io::Write as _;
 use std::time::Duration;

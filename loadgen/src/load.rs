@@ -1,6 +1,8 @@
 //! What is asked of a run: how sessions arrive, when it stops, what is measured. Independent values; every combination
 //! is carried out by the same code.
 
+use std::time::Duration;
+
 use crate::arrival::Schedule;
 
 /// How sessions come about.
@@ -138,6 +140,8 @@ pub struct Load {
     pub limits: Limits,
     /// Think times are multiplied by this.
     pub think: f64,
+    /// What is due within so long is let go together.
+    pub slot: Duration,
     /// The seed of everything random.
     pub seed: u64,
     /// The part that this process does.
@@ -271,6 +275,7 @@ mod tests {
             sessions,
             limits: Limits { in_flight: 1, on_full: OnFull::Queue, connections: 1 },
             think: 1.0,
+            slot: Duration::ZERO,
             seed: 1,
             shard: Shard::WHOLE,
         };
