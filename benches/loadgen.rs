@@ -10,7 +10,7 @@ use dealer_loadgen::outcome::{Expectation, classify};
 use dealer_loadgen::record::Latency;
 use dealer_loadgen::scenario::{Item, Step, Workload, load};
 use dealer_loadgen::transport::Content;
-use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::{Contract, Skill};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -28,7 +28,13 @@ fn outcomes(criterion: &mut Criterion) {
         ("a refusal", Skill::InventorySearch, refused, "aap.SCHEMA_VALIDATION_FAILED"),
     ] {
         let reply = bench.call(&body(skill, &payload)).to_vec();
-        let expected = Expectation { id: b"\"req-1\"", message_id: b"m-1", context_id: None, skill };
+        let expected = Expectation {
+            id: b"\"req-1\"",
+            message_id: b"m-1",
+            context_id: None,
+            skill,
+            contract: Contract::V3_0,
+        };
         let (outcome, _) = classify(200, Content::Json, &reply, &expected);
         assert_eq!(outcome.label(), wanted, "{}", String::from_utf8_lossy(&reply));
         group.throughput(Throughput::Bytes(reply.len() as u64));
