@@ -1,6 +1,7 @@
 //! The judge: what is remembered of each client, bounded, and what became of each rule.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use super::checks;
 use super::facts::{Facts, Kind};
@@ -87,10 +88,19 @@ pub(super) struct Refused {
     pub(super) exact: u64,
 }
 
+/// The agent card as a client last had it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CardSeen {
+    pub(super) seq: u64,
+    pub(super) ended: u64,
+    /// Whether a fault had changed it: what it said is not what the dealer is.
+    pub(super) is_altered: bool,
+}
+
 /// What a client did with one dealer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relation {
-    pub(super) card: Option<(u64, u64)>,
+    pub(super) card: Option<CardSeen>,
     pub(super) calls: u64,
     /// The last conversation: its contextId, the entry, and when it was told.
     pub(super) context: Option<(String, u64, u64)>,
@@ -164,6 +174,8 @@ impl Client {
 pub(super) struct Case<'c> {
     pub(super) facts: &'c Facts<'c>,
     tallies: &'c mut [Tally],
+    /// How long an agent card is fresh, in nanoseconds.
+    pub(super) card_fresh_ns: u64,
     /// Whether earlier requests are not known.
     has_gap: bool,
 }
@@ -223,8 +235,10 @@ pub(super) fn quote(text: &str) -> String {
 }
 
 /// Judges requests as they are told, in the order in which they arrived.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Judge {
+    /// How long an agent card is fresh, in nanoseconds.
+    card_fresh_ns: u64,
     pub(super) clients: BTreeMap<String, Client>,
     /// Calls of clients beyond [`MAX_CLIENTS`].
     pub(super) unjudged: u64,
@@ -234,7 +248,26 @@ pub struct Judge {
     pub(super) has_missed_past: bool,
 }
 
+impl Default for Judge {
+    /// A judge of the callers of dealers whose cards say `max-age=300`.
+    fn default() -> Judge {
+        Judge::new(Duration::from_secs(300))
+    }
+}
+
 impl Judge {
+    /// A judge of the callers of dealers whose agent cards may be kept for so long.
+    pub fn new(card_max_age: Duration) -> Judge {
+        let card_fresh_ns = u64::try_from(card_max_age.as_nanos()).unwrap_or(u64::MAX);
+        let clients = BTreeMap::new();
+        Judge { card_fresh_ns, clients, unjudged: 0, missed: 0, has_missed_past: false }
+    }
+
+    /// A judge of the same dealers' callers who has heard nothing.
+    pub(super) fn anew(&self) -> Judge {
+        Judge::new(Duration::from_nanos(self.card_fresh_ns))
+    }
+
     /// Judges one request.
     pub fn hear(&mut self, entry: &Entry) {
         let facts = Facts::of(entry);
@@ -252,7 +285,8 @@ impl Judge {
         client.latest = client.latest.max(facts.arrived);
         let has_gap = self.missed > 0 || self.has_missed_past || client.late > 0 || client.lost() > 0;
         let mut tallies = std::mem::take(&mut client.tallies);
-        let mut case = Case { facts: &facts, tallies: &mut tallies, has_gap };
+        let mut case =
+            Case { facts: &facts, tallies: &mut tallies, card_fresh_ns: self.card_fresh_ns, has_gap };
         if facts.kind == Kind::Call {
             client.calls += 1;
         }

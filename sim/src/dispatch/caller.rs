@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
 
 use super::{Request, SIM_KEY};
 use crate::journal::{Client, Head, Sent};
@@ -44,7 +44,7 @@ pub fn caller(peer: IpAddr, head: &HeaderMap) -> (Client<'_>, Option<u64>) {
 
 /// What the header fields say by which a caller's conduct is judged; of a request that is no call there is no contract.
 pub fn head_facts(fields: &HeaderMap, contract: Option<Contract>) -> Head {
-    let conditional = fields.contains_key(IF_NONE_MATCH);
+    let conditional = fields.contains_key(IF_NONE_MATCH) || fields.contains_key(IF_MODIFIED_SINCE);
     let Some(contract) = contract else { return Head { conditional, ..Head::default() } };
     let lines = |name| fields.get_all(name).iter().map(HeaderValue::as_bytes);
     let judged = |name, is_right: bool| match (fields.contains_key(name), is_right) {

@@ -255,10 +255,10 @@ impl Front {
         });
         self.note_other(door.site, head);
         match carried {
-            None => serve_card(card, headers),
+            None => serve_card(card, shared.limits.card_max_age_s, headers),
             // A card that a fault has touched is sent whole: a cache must not hide it.
             Some(carried) => {
-                let mut answer = serve_card(card, &HeaderMap::new());
+                let mut answer = serve_card(card, shared.limits.card_max_age_s, &HeaderMap::new());
                 *answer.body_mut() = body.into();
                 self.carry_out(door.site, *carried, answer).await
             }
@@ -408,7 +408,7 @@ fn is_json(head: &HeaderMap) -> bool {
 }
 
 /// The agent card, with what caches need (A2A 1.0, section 8.6; RFC 9110, sections 13.1.2 and 13.1.3).
-fn serve_card(card: &Card, head: &HeaderMap) -> Reply {
+fn serve_card(card: &Card, max_age_s: u32, head: &HeaderMap) -> Reply {
     let modified = http_date(card.issued);
     let known = match head.get(header::IF_NONE_MATCH) {
         Some(tags) => tags.to_str().is_ok_and(|tags| {
@@ -427,8 +427,13 @@ fn serve_card(card: &Card, head: &HeaderMap) -> Reply {
         reply(StatusCode::OK, JSON, card.body.clone())
     };
     let headers = answer.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
-    for (name, value) in [(header::ETAG, card.etag.clone()), (header::LAST_MODIFIED, modified)] {
+    let cached = format!("public, max-age={max_age_s}");
+    let fields = [
+        (header::CACHE_CONTROL, cached),
+        (header::ETAG, card.etag.clone()),
+        (header::LAST_MODIFIED, modified),
+    ];
+    for (name, value) in fields {
         if let Ok(value) = HeaderValue::try_from(value) {
             headers.insert(name, value);
         }

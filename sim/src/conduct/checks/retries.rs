@@ -13,14 +13,18 @@ const JITTER: u64 = 2;
 /// Attempts that a request may have.
 const BUDGET: u64 = 8;
 
+/// A client that has several requests under way may have sent one before it had read the reply to another.
+const READ_NS: u64 = 50_000_000;
+
 fn ms(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
 pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     let facts = case.facts;
-    hint(case, client);
-    let (Some(payload), Some(skill)) = (facts.payload(), facts.skill()) else { return };
+    let (Some(payload), Some(skill)) = (facts.payload(), facts.skill()) else {
+        return hint(case, client, None);
+    };
     let dealer = &facts.entry.dealer;
     let exact = print_of(payload, &[]);
     // A lead is the same without what may rightly or wrongly change when it is sent again.
@@ -31,6 +35,7 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     let lead_key = payload["idempotency_key"].as_str().map(str::to_owned);
     // One that came before the failure was told is no retry of it.
     let before = client.attempts.get(&key).filter(|before| before.ended <= facts.arrived).cloned();
+    hint(case, client, before.as_ref().map(|before| before.seq));
     let mut waited = None;
     let mut failures = 0;
     let is_repeated_refusal = before.as_ref().is_some_and(|before| before.failure == Some(Failure::Final));
@@ -67,11 +72,18 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     );
 }
 
-/// Nothing is sent before the hint has passed; what was under way when it was told could not know.
-fn hint(case: &mut Case<'_>, client: &mut Client) {
+/// Nothing is sent before the hint has passed; what was under way when it was told could not know. `before` is the last
+/// attempt at the same request.
+fn hint(case: &mut Case<'_>, client: &mut Client, before: Option<u64>) {
     let facts = case.facts;
+    // Other requests of the client that are under way, too: it has several hands.
+    let is_busy = client.in_flight.len() > 1;
     let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
-    if let Some((until, seq, from)) = relation.quiet.filter(|(_, _, from)| facts.arrived >= *from) {
+    let may_know = |&(_, seq, from): &(u64, u64, u64)| {
+        let is_late = facts.arrived >= from + READ_NS;
+        facts.arrived >= from && (is_late || !is_busy || before == Some(seq))
+    };
+    if let Some((until, seq, from)) = relation.quiet.filter(may_know) {
         case.check(R::RetryHint, facts.arrived >= until, &[seq], || {
             format!(
                 "the dealer had asked to wait {} ms; this call came after {} ms",
@@ -149,10 +161,13 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
         vec![]
     };
     // What is wrong in consent alone is told by the rules about consent.
-    case.check(R::Valid, !is_refused, &[], || {
-        let shown: Vec<_> = places.iter().take(6).map(|place| quote(place)).collect();
-        format!("the dealer found {} faults in the payload: {}", places.len(), shown.join(", "))
-    });
+    let is_made_up = is_refused && facts.is_made_up();
+    if !is_made_up {
+        case.check(R::Valid, !is_refused, &[], || {
+            let shown: Vec<_> = places.iter().take(6).map(|place| quote(place)).collect();
+            format!("the dealer found {} faults in the payload: {}", places.len(), shown.join(", "))
+        });
+    }
     let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
     let exact = facts.payload().map_or(0, |payload| print_of(payload, &[]));
     if facts.aap() == Some(AapCode::RateLimited) || facts.failure() == Some(Failure::Lost) {
@@ -160,16 +175,21 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
     }
     let before = relation.faults.remove(skill.id());
     // An unchanged request mends nothing; that is a rule of its own.
-    if let Some(before) = before.filter(|before| facts.arrived >= before.told && before.exact != exact) {
+    let was_mended = |before: &Refused| facts.arrived >= before.told && before.exact != exact && !is_made_up;
+    if let Some(before) = before.filter(was_mended) {
         let listed = before.places.len();
         let left: Vec<_> = before.places.into_iter().filter(|place| places.contains(place)).collect();
-        case.check(R::MendedAtOnce, left.is_empty(), &[before.seq], || {
-            format!(
-                "{} of the {listed} faults that the dealer had listed are still there: {}",
-                left.len(),
-                left.join(", ")
-            )
-        });
+        // Where nothing was mended it is another request with the same faults: they break rules of their own.
+        if left.len() < listed {
+            case.check(R::MendedAtOnce, left.is_empty(), &[before.seq], || {
+                format!(
+                    "the dealer had listed {listed} faults in one reply; the next request mended {} and left {}: {}",
+                    listed - left.len(),
+                    left.len(),
+                    left.join(", ")
+                )
+            });
+        }
     }
     if !places.is_empty() {
         let refused = Refused { places, seq: facts.seq(), told: facts.ended, exact };
