@@ -232,3 +232,17 @@ fn a_test_is_bounded_by_begin_and_end() {
     assert_eq!(post("/reset", "").0, 200);
     assert_eq!(report(&sim, "")["calls"], 0);
 }
+
+#[test]
+fn the_page_of_the_rules_is_that_of_the_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/CONDUCT.md");
+    let page = dealer_sim::conduct::catalogue();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap().replace("\r\n", "\n");
+    assert_eq!(written, page, "UPDATE_GOLDEN=1 writes {path} anew");
+    for rule in dealer_sim::conduct::RULES {
+        assert!(page.contains(&format!("`{}`", rule.id)), "{}", rule.id);
+    }
+}
