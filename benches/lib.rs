@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use dealer_sim::dealer::clock::Now;
-use dealer_sim::dispatch::{Request, Scratch, caller};
+use dealer_sim::dispatch::{Fields, Request, Scratch};
 use dealer_sim::journal::{Delivery, DeliveryState, Journal, Limits, Pending, Shard};
 use dealer_sim::protocol::{Contract, Skill};
 use dealer_sim::{BuildError, Dealer};
@@ -59,17 +59,18 @@ impl Bench {
     /// One call as the server makes it, which keeps body and reply by reference until the delivery has ended.
     pub fn serve(&mut self, body: &Bytes) -> Bytes {
         self.nonce += 1;
-        let peer = std::net::Ipv4Addr::LOCALHOST.into();
+        let fields = fields(&self.head);
         let faults = Some(&self.dealer.world().first().faults);
-        let request = Request { peer, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
+        let request = Request { fields, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
         let mut out = Vec::with_capacity(8 << 10);
         let at = Now { business: MID_2026, traffic_ns: 0 };
         self.dealer.dispatch(&mut self.scratch, &request, at, &mut out);
         let reply = Bytes::from(out);
         if let Some((shard, pending)) = &mut self.record {
             self.scratch.take_notes(&mut pending.notes);
-            let client = caller(peer, &self.head);
-            pending.set_facts((at.business, at.traffic_ns), client, self.dealer.world().first().id());
+            let caller = (fields.client, fields.key);
+            pending.set_facts((at.business, at.traffic_ns), caller, self.dealer.world().first().id());
+            pending.head = fields.head;
             pending.ordinal += 1;
             pending.keep_request(body, shard);
             pending.http_status = 200;
@@ -94,9 +95,9 @@ impl Bench {
     pub fn call(&mut self, body: &[u8]) -> &[u8] {
         self.nonce += 1;
         self.out.clear();
-        let peer = std::net::Ipv4Addr::LOCALHOST.into();
+        let fields = fields(&self.head);
         let faults = Some(&self.dealer.world().first().faults);
-        let request = Request { peer, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
+        let request = Request { fields, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
         let now = Now { business: MID_2026, traffic_ns: 0 };
         self.dealer.dispatch(&mut self.scratch, &request, now, &mut self.out);
         &self.out
@@ -106,6 +107,11 @@ impl Bench {
     pub fn vin(&self) -> String {
         self.dealer.world().first().scene().dealer.inventory().fixtures().available_vin.unwrap_or_default()
     }
+}
+
+/// What the fields say, read as the server reads them for each request.
+fn fields(head: &HeaderMap) -> Fields<'_> {
+    Fields::read(std::net::Ipv4Addr::LOCALHOST.into(), head, Some(Contract::V3_0))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the end of a delivery is timed, and so is its bench")]

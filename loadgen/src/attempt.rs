@@ -154,7 +154,7 @@ impl<'a> Conversation<'a> {
         };
         let worker = self.worker;
         let reply = connection.reply(span);
-        let (outcome, found) = classify(span.status, span.is_json, reply.body, expected);
+        let (outcome, found) = classify(span.status, span.content, reply.body, expected);
         let found = found.filter(|_| self.scratch.context_id.is_empty()).map(<[u8]>::to_vec);
         if outcome != Outcome::Ok {
             return (outcome, found);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::load::{Arrivals, Load, Shard, Window};
+use crate::load::{ArrivalTime, Arrivals, Load, Shard, Window};
 use crate::process;
 use crate::record::Tally;
 use crate::report::{CheckResult, RunResult, per_second};
@@ -23,6 +23,7 @@ pub(crate) struct Basis {
     pub(crate) is_embedded: bool,
     pub(crate) contract: String,
     pub(crate) load: Load,
+    pub(crate) arrival_time: ArrivalTime,
     pub(crate) load_text: String,
     pub(crate) conditions: BTreeMap<String, String>,
     pub(crate) scenario_sha256: String,
@@ -74,20 +75,15 @@ impl Basis {
         stopped.map_or(end, |at| at.min(end))
     }
 
-    /// Sessions per second that were begun in time; with users, ended.
-    fn achieved_rate(&self, tally: &Tally, measured: u64) -> f64 {
-        let sessions = &tally.sessions;
-        // A session that came in time and waited for a place until the end has begun never.
-        let begun = if self.is_open() {
-            sessions.on_time.min(sessions.scheduled.saturating_sub(sessions.not_sent))
-        } else {
-            sessions.finished + sessions.failed
-        };
-        per_second(begun, measured)
+    /// Sessions per second that were begun in time; with users, ended. A schedule that ends with its sessions has the time that
+    /// it gives to them, whenever the last one is over.
+    fn achieved_rate(&self, tally: &Tally, measured: u64, is_over: bool) -> f64 {
+        let length = if self.is_open() { self.arrival_time.length(measured, is_over) } else { measured };
+        per_second(tally.sessions.of_rate(self.is_open()), length)
     }
 
     fn is_open(&self) -> bool {
-        matches!(self.load.arrivals, Arrivals::Open(_))
+        self.load.is_open()
     }
 
     /// Whether this process is a shard that no measured session, or user, falls to.
@@ -108,12 +104,12 @@ impl Basis {
         }
     }
 
-    /// The figures that conditions speak of.
-    pub(crate) fn figures<'a>(&'a self, tally: &'a Tally, measured: u64) -> Figures<'a> {
+    /// The figures that conditions speak of, of a run that has measured so long; `is_over` says whether it came to its own end.
+    pub(crate) fn figures<'a>(&'a self, tally: &'a Tally, measured: u64, is_over: bool) -> Figures<'a> {
         Figures {
             tally,
             labels: &self.labels,
-            rate: self.achieved_rate(tally, measured),
+            rate: self.achieved_rate(tally, measured, is_over),
             requests: per_second(tally.finished(), measured),
         }
     }
@@ -143,7 +139,7 @@ impl Basis {
         if seen.is_running {
             verdict.notes.push("the run had not ended when this was written".to_owned());
         }
-        let thresholds = watch.judged(&self.figures(&tally, measured_nanos));
+        let thresholds = watch.judged(&self.figures(&tally, measured_nanos, !seen.is_interrupted));
         let checks: Vec<CheckResult> = self.checks.iter().map(|check| self.checked(check, &tally)).collect();
         RunResult {
             scenario: self.scenario.clone(),
@@ -160,7 +156,7 @@ impl Basis {
             parts: Vec::new(),
             verdict,
             target_rate: self.load.target_rate(),
-            achieved_rate: self.achieved_rate(&tally, measured_nanos),
+            achieved_rate: self.achieved_rate(&tally, measured_nanos, !seen.is_interrupted),
             warmup_nanos: window.from.min(seen.end),
             measured_nanos,
             workers: self.lanes,

@@ -125,7 +125,7 @@ impl Collector {
         }
         if self.aborts && self.aborted.is_none() {
             let measured = self.basis.end(None, until).saturating_sub(self.basis.window().from);
-            self.aborted = self.watch.failed(&self.basis.figures(&self.total, measured), measured);
+            self.aborted = self.watch.failed(&self.basis.figures(&self.total, measured, false), measured);
         }
     }
 

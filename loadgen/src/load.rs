@@ -56,6 +56,24 @@ impl Window {
     }
 }
 
+/// The time in which sessions are to arrive, and by how much the last of them may be late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrivalTime(Window, u64);
+
+impl ArrivalTime {
+    /// Whether a session that is let go, or begun, at this time is so in time.
+    pub fn holds(&self, at: u64) -> bool {
+        self.0.to.is_none_or(|to| at < to.saturating_add(self.1))
+    }
+
+    /// How long it is, in nanoseconds, for a run that has measured so long; `is_over` says whether all that were to come have.
+    pub fn length(&self, measured: u64, is_over: bool) -> u64 {
+        let Some(to) = self.0.to else { return measured };
+        let whole = to.saturating_sub(self.0.from);
+        if is_over { whole } else { whole.min(measured) }
+    }
+}
+
 /// The most parts of a run.
 pub(crate) const MAX_SHARDS: u32 = 10_000;
 
@@ -124,12 +142,32 @@ pub struct Load {
 }
 
 impl Load {
+    /// Whether sessions arrive on a schedule.
+    pub fn is_open(&self) -> bool {
+        matches!(self.arrivals, Arrivals::Open(_))
+    }
+
     /// Sessions per second that the schedule asks of this process in the measured time; `None` for users, who ask for none.
     pub fn target_rate(&self) -> Option<f64> {
         let Arrivals::Open(schedule) = &self.arrivals else { return None };
-        let last = schedule.profile.last().map(|last| last + 1);
-        let to = self.window.to.or(last).unwrap_or(self.window.from + 1_000_000_000);
+        let last = || schedule.profile.last().map(|last| last + 1);
+        let to = self.window.to.or_else(|| schedule.last_gap_end()).or_else(last);
+        let to = to.unwrap_or(self.window.from + 1_000_000_000);
         Some(schedule.profile.mean_rate(self.window.from, to) / f64::from(self.shard.count))
+    }
+
+    /// The time in which sessions are to arrive, in nanoseconds from the start; open-ended if nothing says when the last gap ends,
+    /// and of users.
+    pub fn arrival_time(&self) -> ArrivalTime {
+        let Arrivals::Open(schedule) = &self.arrivals else { return ArrivalTime(self.window, 0) };
+        match schedule.last_gap_end() {
+            // The gap after the last session may be shorter than any pacer's lag, and the rate is right to that share.
+            Some(end) if self.window.to.is_none_or(|to| end < to) => {
+                let slack = end.saturating_sub(self.window.from) / 100;
+                ArrivalTime(Window { from: self.window.from, to: Some(end) }, slack)
+            }
+            _ => ArrivalTime(self.window, 0),
+        }
     }
 
     /// Sessions that all shards together will start, if that is known beforehand.
@@ -201,6 +239,42 @@ mod tests {
             all.sort_unstable();
             assert_eq!(all, (0..50).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn the_time_of_arrivals_is_that_of_their_gaps() {
+        use crate::arrival::{Profile, Spacing};
+        let schedule = |end, sessions| Schedule {
+            profile: Profile::constant(10.0),
+            spacing: Spacing::Even,
+            seed: 1,
+            end,
+            sessions,
+        };
+        let load = |to: Option<u64>, sessions| Load {
+            arrivals: Arrivals::Open(schedule(to, sessions)),
+            window: Window { from: 0, to },
+            sessions,
+            limits: Limits { in_flight: 1, on_full: OnFull::Queue, connections: 1 },
+            think: 1.0,
+            seed: 1,
+            shard: Shard::WHOLE,
+        };
+        const SECOND: u64 = 1_000_000_000;
+        let five = load(None, Some(5)).arrival_time();
+        // Five sessions take half a second, wherever the run ends.
+        assert_eq!([five.length(410_000_000, true), five.length(9 * SECOND, true)], [SECOND / 2; 2]);
+        assert_eq!(
+            [five.length(SECOND / 4, false), five.length(9 * SECOND, false)],
+            [SECOND / 4, SECOND / 2]
+        );
+        assert!(five.holds(504_000_000) && !five.holds(506_000_000));
+        let timed = load(Some(SECOND), None).arrival_time();
+        assert!(timed.holds(SECOND - 1) && !timed.holds(SECOND));
+        assert_eq!(timed.length(SECOND, true), SECOND);
+        assert_eq!(load(Some(SECOND), Some(50)).arrival_time(), timed);
+        let users = Load { arrivals: Arrivals::Closed { users: 3 }, ..load(None, Some(5)) };
+        assert_eq!(users.arrival_time().length(7, true), 7);
     }
 
     #[test]

@@ -175,6 +175,7 @@ impl Ready {
         drop(notes);
         let lanes = settings.threads.unwrap_or_else(process::cores).min(load.parallelism());
         let length = load.window.to.map(Duration::from_nanos);
+        let arrival_time = load.arrival_time();
         let plan = Arc::new(Plan {
             template: Template::new(
                 &self.endpoint.address,
@@ -191,6 +192,7 @@ impl Ready {
             validate: settings.validate,
             contract: self.endpoint.contract,
             steps: self.labels.len(),
+            arrival_time,
         });
         let clock = start(settings)?;
         let folder = match &settings.out {
@@ -207,6 +209,7 @@ impl Ready {
             is_embedded: self.endpoint.is_embedded,
             contract: self.endpoint.contract.to_string(),
             load: plan.load.clone(),
+            arrival_time,
             load_text: asked.text,
             conditions: settings.conditions.clone(),
             scenario_sha256: self.scenario_sha256.clone(),
@@ -216,7 +219,7 @@ impl Ready {
             checks: basis::checks_of(&self.workload),
             cpu_before: process::process_cpu().map(nanos),
         };
-        let watch = Watch::new(settings.thresholds.clone(), plan.load.window, self.labels.len());
+        let watch = Watch::new(settings.thresholds.clone(), &plan.load, self.labels.len());
         let aborts = settings.aborts && !watch.is_empty();
         let progress = Progress::new(settings.is_quiet, length);
         let mut collector = Collector::new(basis, watch, aborts, exporter, folder, progress);

@@ -18,7 +18,7 @@ use tokio::task::spawn_local;
 
 use crate::attempt::Scratch;
 use crate::envelope::{Ids, Template};
-use crate::load::{Arrivals, Load, OnFull, share};
+use crate::load::{ArrivalTime, Arrivals, Load, OnFull, share};
 use crate::outcome::{Outcome, Schema, Validate};
 use crate::pacer::{Clock, Nanos, Pacer};
 use crate::process;
@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) contract: Contract,
     /// Steps over all flows.
     pub(crate) steps: usize,
+    /// When sessions are to arrive.
+    pub(crate) arrival_time: ArrivalTime,
 }
 
 /// What became of a request.
@@ -341,13 +343,13 @@ impl Worker {
         in_flight.set(in_flight.get() + 1);
         self.enter();
         // Counted here and not in the task, which a run that gives up may never let begin.
-        self.count_started(start.intended);
+        self.count_started(start.intended, start.release);
         let worker = Rc::clone(self);
         let in_flight = Rc::clone(in_flight);
         spawn_local(async move {
             session::run(&worker, start).await;
             while let Some(start) = worker.next_waiting() {
-                worker.count_started(start.intended);
+                worker.count_started(start.intended, worker.clock.now());
                 session::run(&worker, start).await;
             }
             in_flight.set(in_flight.get() - 1);
@@ -383,7 +385,7 @@ impl Worker {
                 return;
             }
             self.count_scheduled(intended);
-            self.count_started(intended);
+            self.count_started(intended, release);
             let before = intended;
             let over = session::run(self, Start { ordinal, intended, release, paced }).await;
             failures = if over.is_unconnected { u32::saturating_add(failures, 1) } else { 0 };
@@ -401,8 +403,12 @@ impl Worker {
         self.count(intended, |tally| tally.sessions.scheduled += 1);
     }
 
-    fn count_started(&self, intended: Nanos) {
-        self.count(intended, |tally| tally.sessions.started += 1);
+    fn count_started(&self, intended: Nanos, at: Nanos) {
+        let in_time = u64::from(self.plan.arrival_time.holds(at));
+        self.count(intended, |tally| {
+            tally.sessions.started += 1;
+            tally.sessions.started_in_time += in_time;
+        });
     }
 
     fn count_not_sent(&self, intended: Nanos) {
@@ -410,7 +416,7 @@ impl Worker {
     }
 
     fn count_on_time(&self, start: &Start) {
-        if self.plan.load.window.to.is_none_or(|to| start.release < to) {
+        if self.plan.arrival_time.holds(start.release) {
             self.count(start.intended, |tally| tally.sessions.on_time += 1);
         }
     }

@@ -80,6 +80,7 @@ fn protocol_faults_have_their_names() {
         (Manner::Aap("UNSUPPORTED_SKILL", -32004), "aap.UNSUPPORTED_SKILL"),
         (Manner::NoContext, "protocol.context_id"),
         (Manner::OtherId, "protocol.id"),
+        (Manner::Gzip, "protocol.content_encoding"),
     ] {
         assert_eq!(outcomes(manner).0, json!({ label: 10 }), "{manner:?}");
     }
@@ -162,6 +163,33 @@ fn sessions_that_were_never_reached_are_counted() {
     let count = |name: &str| sessions[name].as_u64().unwrap();
     assert_eq!(count("scheduled"), 100, "{summary:#}");
     assert_eq!(count("started") + count("not_sent"), 100, "{summary:#}");
+}
+
+#[test]
+fn a_few_sessions_have_the_rate_that_they_were_to_have() {
+    let server = server(&[Manner::Right]);
+    for (arrivals, target) in [("constant", 20.0), ("burst:2", 20.0)] {
+        let (_, summary) = smoke(&server, &["--rate", "20/s", "--sessions", "5", "--arrivals", arrivals]);
+        assert_eq!(summary["sessions"]["started_in_time"], 5, "{summary:#}");
+        assert_eq!(summary["rate"]["target_per_s"], target, "{arrivals}");
+        assert_eq!(summary["rate"]["achieved_per_s"], target, "{arrivals}");
+    }
+}
+
+#[test]
+fn a_session_that_waits_for_a_place_beyond_the_end_has_no_part_in_the_rate() {
+    // Of 40 in a second one place does about five, and the rest while the run waits for what is on its way.
+    let server = server(&[Manner::Slow(Duration::from_millis(200))]);
+    let flags = ["--rate", "40/s", "--duration", "1s", "--max-in-flight", "1", "--threshold", "rate>=10/s"];
+    let (_, summary) =
+        smoke(&server, &[&flags[..], &["--threshold", "rate[1s]>=10/s", "--grace", "2s"]].concat());
+    let started = summary["sessions"]["started"].as_u64().unwrap();
+    let achieved = summary["rate"]["achieved_per_s"].as_f64().unwrap();
+    assert!(started > 6 && (1.0..=6.0).contains(&achieved), "{summary:#}");
+    assert!(
+        summary["thresholds"].as_array().unwrap().iter().all(|threshold| threshold["pass"] == false),
+        "{summary:#}"
+    );
 }
 
 #[test]

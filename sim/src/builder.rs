@@ -11,7 +11,7 @@ use crate::dealer::DealerSpec;
 use crate::dealer::clock::{ClockMode, Move, Now};
 use crate::dealer::limiter::RateLimit;
 use crate::dealer::lot::EditError;
-use crate::dispatch::{Reply, Request, Scratch, dispatch};
+use crate::dispatch::{Fields, Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
 use crate::journal::{self, Journal};
@@ -84,8 +84,10 @@ impl Dealer {
         let business = site.scene().dealer.spec().clock.business(START_OF_2026);
         let mut out = Vec::new();
         let head = HeaderMap::new();
-        let peer = Ipv4Addr::LOCALHOST.into();
-        let request = Request { peer, head: &head, body, nonce: 0, faults: Some(&site.faults), in_flight: 1 };
+        let contract = site.scene().dealer.spec().contract;
+        let fields = Fields::read(Ipv4Addr::LOCALHOST.into(), &head, Some(contract));
+        let request =
+            Request { fields, head: &head, body, nonce: 0, faults: Some(&site.faults), in_flight: 1 };
         let now = site.now(Now { business, traffic_ns: 0 });
         self.dispatch(&mut Scratch::default(), &request, now, &mut out);
         out

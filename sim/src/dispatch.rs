@@ -4,17 +4,17 @@
 //! -32004, -32003), `A2A-Extensions`, Message rules, media types, skill, rate limit, payload, and then what the skill
 //! itself checks: consent, idempotency, vehicle, appointment.
 
-mod caller;
+mod fields;
 mod noting;
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::Range;
 
 use hyper::HeaderMap;
-use hyper::header::HeaderName;
 
-pub use caller::{caller, head_facts};
-use caller::{client, client_name};
+pub use fields::Fields;
+use fields::{client, client_name};
 use noting::{Heard, item_ranges, note_faults};
 
 use crate::dealer::Dealer;
@@ -25,7 +25,7 @@ use crate::dealer::skills::{Call, Work};
 use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
 use crate::faults::effects::business::{rate_limited, too_many_requests};
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
-use crate::journal::{Notes, Outcome};
+use crate::journal::{Notes, Outcome, Sent};
 use crate::protocol::call::{self, Envelope, Message};
 use crate::protocol::error::{
     self, AapCode, AapError, Detail, Failure, Occurrence, ProtocolError, write_aap_error,
@@ -39,15 +39,13 @@ use crate::stable::stable_hash;
 pub const MAX_BATCH: usize = 100;
 /// Bytes of replies after which the rest of a batch is refused.
 const MAX_BATCH_REPLY: usize = 8 << 20;
-/// A caller may name the stable key of its request.
-const SIM_KEY: HeaderName = HeaderName::from_static("x-sim-key");
 
 /// One HTTP request to the dealer's endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The caller's address.
-    pub peer: IpAddr,
-    /// The header fields.
+    /// What its header fields say.
+    pub fields: Fields<'a>,
+    /// The header fields themselves, for what is seldom asked.
     pub head: &'a HeaderMap,
     /// The whole body.
     pub body: &'a [u8],
@@ -57,6 +55,13 @@ pub struct Request<'a> {
     pub faults: Option<&'a FaultDesk>,
     /// Requests being answered, this one included.
     pub in_flight: u64,
+}
+
+impl<'a> Request<'a> {
+    /// The fault that it asks for by its header, where that is honoured.
+    fn asked(&self) -> Option<Cow<'a, str>> {
+        self.faults.filter(|_| self.fields.asks_fault)?.asked(self.head)
+    }
 }
 
 /// What is to be said beside the body.
@@ -241,9 +246,15 @@ impl Run<'_> {
     fn admit<'a>(&mut self, envelope: &Envelope<'a>) -> Result<Admitted<'a>, Failure> {
         let spec = self.dealer.spec();
         let lines = |name| self.request.head.get_all(name).iter().map(hyper::header::HeaderValue::as_bytes);
-        headers::check_version(spec.headers, lines(headers::VERSION))?;
+        let head = &self.request.fields.head;
+        // What is right by the strictest reading passes every check.
+        if head.version != Sent::Right {
+            headers::check_version(spec.headers, lines(headers::VERSION))?;
+        }
         call::check_method(envelope.method)?;
-        headers::check_extensions(spec.contract, spec.headers, lines(headers::EXTENSIONS))?;
+        if head.extension != Sent::Right {
+            headers::check_extensions(spec.contract, spec.headers, lines(headers::EXTENSIONS))?;
+        }
         self.activated = true;
         let message = call::read_message(envelope.params, &spec.contract.features)?;
         let skill = call::choose_skill(&message, &spec.skills)?;
@@ -344,10 +355,8 @@ impl Run<'_> {
     /// How often this request was seen before, with its stable key: `X-Sim-Key` if sent, else dealer, skill and payload
     /// without what changes when it is sent again.
     fn stable_key(&mut self, skill: &str, payload: Option<Value<'_>>) -> u64 {
-        match self.request.head.get(SIM_KEY) {
-            Some(key) => call::named_key(key.as_bytes()),
-            None => call::stable_key(self.dealer.id(), skill, payload, self.canonical),
-        }
+        let named = self.request.fields.key;
+        named.unwrap_or_else(|| call::stable_key(self.dealer.id(), skill, payload, self.canonical))
     }
 
     /// Identifiers for one call. With a frozen clock they come from the seed, the request's stable key and how often it
@@ -370,7 +379,7 @@ impl Run<'_> {
         skill: Skill,
         index: u64,
     ) -> (Ids, Option<Box<Decision>>) {
-        let asked = self.request.faults.and_then(|desk| desk.asked(self.request.head));
+        let asked = self.request.asked();
         let magic = self.request.faults.and_then(|desk| desk.magic_in(skill, message.payload));
         let touched = self.request.faults.filter(|desk| desk.may_touch(asked.is_some() || magic.is_some()));
         let Some(desk) = touched else {
@@ -502,7 +511,7 @@ pub fn touch_card(
     notes: Option<&mut Notes>,
 ) -> Option<Box<Carried>> {
     let desk = request.faults?;
-    let asked = desk.asked(request.head);
+    let asked = request.asked();
     if !desk.may_touch(asked.is_some()) {
         return None;
     }

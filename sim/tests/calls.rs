@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use dealer_sim::dealer::clock::Now;
-use dealer_sim::dispatch::{Request, Scratch};
+use dealer_sim::dispatch::{Fields, Request, Scratch};
 use dealer_sim::protocol::{Contract, HeaderMode, Skill};
 use dealer_sim::{Dealer, DealerBuilder};
 use hyper::HeaderMap;
@@ -24,9 +24,10 @@ fn ask(dealer: &Dealer, headers: &[(&str, &str)], body: &str) -> (Value, bool) {
         head.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
     let mut out = Vec::new();
-    let peer = std::net::Ipv4Addr::LOCALHOST.into();
+    let contract = dealer.world().first().scene().dealer.spec().contract;
+    let fields = Fields::read(std::net::Ipv4Addr::LOCALHOST.into(), &head, Some(contract));
     let faults = Some(&dealer.world().first().faults);
-    let request = Request { peer, head: &head, body: body.as_bytes(), nonce: 1, faults, in_flight: 1 };
+    let request = Request { fields, head: &head, body: body.as_bytes(), nonce: 1, faults, in_flight: 1 };
     let now = Now { business: "2026-01-05T12:00:00Z".parse().unwrap(), traffic_ns: 0 };
     let said = dealer.dispatch(&mut Scratch::default(), &request, now, &mut out);
     (serde_json::from_slice(&out).unwrap(), said.activated.is_some())

@@ -43,11 +43,35 @@ impl Schedule {
         Arrivals { schedule: self, positions: self.spacing.positions(self.seed), next: 0, lane: 0, lanes: 1 }
     }
 
+    /// When the gap after the last session ends, if it is a number of sessions that ends the schedule: N sessions take N gaps, as
+    /// those of a rate do. Even gaps and bursts end where the next session would come on the mean, a Poisson process with its next
+    /// gap, a trace with its next time or, behind its last one, with its mean gap. `None` where nothing tells: of a trace of
+    /// one session, of an endless schedule, and of a Poisson process of too many sessions to draw them beforehand.
+    pub fn last_gap_end(&self) -> Option<u64> {
+        let sessions = [self.sessions, self.profile.listed()].into_iter().flatten().min()?;
+        let end = match self.profile.times() {
+            Some(times) => end_of_trace(times, usize::try_from(sessions).ok()?),
+            None => self.profile.when(self.spacing.position_after(self.seed, sessions)?),
+        };
+        self.end.into_iter().chain(end).min()
+    }
+
     /// The arrivals that belong to worker `lane` of `lanes`: every worker walks the same whole and keeps its own, so
     /// that the number of workers changes nothing about the whole.
     pub fn lane(&self, lane: u64, lanes: u64) -> Arrivals<'_> {
         Arrivals { lane, lanes: lanes.max(1), ..self.iter() }
     }
+}
+
+/// When the gap of the last of the first so many times ends.
+fn end_of_trace(times: &[u64], sessions: usize) -> Option<u64> {
+    let (first, last) = (*times.first()?, *times.get(sessions.checked_sub(1)?)?);
+    let next = match times.get(sessions) {
+        Some(next) => *next,
+        None => last + (last - first).checked_div(sessions as u64 - 1)?,
+    };
+    // Several may come at once.
+    Some(next.max(last + 1))
 }
 
 /// Iterator over a [`Schedule`].
@@ -146,6 +170,29 @@ mod tests {
         let arrivals: Vec<_> = schedule(Profile::constant(100.0), Spacing::Burst(20), 1, 2).iter().collect();
         assert_eq!(arrivals.len(), 200);
         assert!(arrivals.iter().all(|arrival| arrival.at == arrival.ordinal / 20 * SECOND / 5));
+    }
+
+    #[test]
+    fn n_sessions_take_n_gaps() {
+        let end = |profile: Profile, spacing, sessions| {
+            Schedule { profile, spacing, seed: 7, end: None, sessions }.last_gap_end()
+        };
+        let ten = || Profile::constant(10.0);
+        assert_eq!(end(ten(), Spacing::Even, Some(5)), Some(SECOND / 2));
+        assert_eq!(end(ten(), Spacing::Even, None), None);
+        // Three bursts of 20, the last one cut short: still ten a second.
+        assert_eq!(end(ten(), Spacing::Burst(20), Some(50)), Some(5 * SECOND));
+        let poisson =
+            Schedule { profile: ten(), spacing: Spacing::Poisson, seed: 7, end: None, sessions: Some(5) };
+        let sixth = Schedule { sessions: None, ..poisson.clone() }.iter().nth(5).unwrap().at;
+        assert_eq!(poisson.last_gap_end(), Some(sixth));
+        assert_eq!(end(ten(), Spacing::Poisson, Some(u64::MAX)), None);
+        let trace = |sessions| end(Profile::trace([0, 10, 20, 20, 60].into()), Spacing::Even, sessions);
+        assert_eq!([Some(2), Some(3), Some(9), None].map(trace), [Some(20), Some(21), Some(75), Some(75)]);
+        assert_eq!(end(Profile::trace([5].into()), Spacing::Even, None), None);
+        // What ends by its time ends there.
+        let timed = Schedule { end: Some(SECOND), ..poisson };
+        assert_eq!(Schedule { sessions: Some(500), ..timed }.last_gap_end(), Some(SECOND));
     }
 
     fn any_spacing() -> impl Strategy<Value = Spacing> {

@@ -25,6 +25,23 @@ impl Spacing {
     }
 }
 
+/// More arrivals than this are not drawn beforehand, only to know where they end: that takes a tenth of a second.
+const MOST_DRAWN: u64 = 5_000_000;
+
+impl Spacing {
+    /// The position at which the gap after so many arrivals ends; `None` if that takes too long to find out.
+    pub(super) fn position_after(self, seed: u64, arrivals: u64) -> Option<f64> {
+        match self {
+            Spacing::Even | Spacing::Burst(_) => Some(arrivals as f64),
+            Spacing::Poisson if arrivals > MOST_DRAWN => None,
+            Spacing::Poisson => {
+                let mut positions = self.positions(seed);
+                (0..=arrivals).map(|_| positions.next_position()).last()
+            }
+        }
+    }
+}
+
 /// The running sum of the spacing. Even spacing starts at 0, a Poisson process with its first gap.
 #[derive(Debug, Clone)]
 pub(super) struct Positions {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::reply::{Envelope, MessageView};
 use super::scan::{Kind, Raw};
 use super::{Breach, Outcome};
+use crate::transport::Content;
 
 /// What the reply to a request must look like.
 #[derive(Debug, Clone, Copy)]
@@ -22,17 +23,23 @@ pub(crate) struct Expectation<'a> {
     pub(crate) skill: Skill,
 }
 
-/// The outcome of a whole reply (`is_json` says what its `Content-Type` is), and the conversation's id if it has a valid one, as the inside of its JSON string.
+/// The outcome of a whole reply, and the conversation's id if it has a valid one, as the inside of its JSON string.
 ///
 /// A JSON-RPC error counts as that error under any HTTP status, since it says more than the status does; a status
 /// other than 2xx with any other body counts as the status.
 pub(crate) fn classify<'a>(
     status: u16,
-    is_json: bool,
+    content: Content,
     body: &'a [u8],
     expected: &Expectation<'_>,
 ) -> (Outcome, Option<&'a [u8]>) {
     let success = (200..300).contains(&status);
+    if content == Content::Encoded {
+        return (
+            if success { Outcome::Protocol(Breach::ContentEncoding) } else { Outcome::Http(status) },
+            None,
+        );
+    }
     let envelope = match Envelope::read(body) {
         Ok(envelope) if envelope.is_object => envelope,
         Ok(_) if success => return (Outcome::Protocol(Breach::Envelope), None),
@@ -42,7 +49,7 @@ pub(crate) fn classify<'a>(
     if !success && envelope.error.is_none() {
         return (Outcome::Http(status), None);
     }
-    match judge(&envelope, is_json, expected) {
+    match judge(&envelope, content, expected) {
         Ok((outcome, context_id)) => (outcome, context_id),
         Err(breach) => (Outcome::Protocol(breach), None),
     }
@@ -50,10 +57,10 @@ pub(crate) fn classify<'a>(
 
 fn judge<'a>(
     envelope: &Envelope<'a>,
-    is_json: bool,
+    content: Content,
     expected: &Expectation<'_>,
 ) -> Result<(Outcome, Option<&'a [u8]>), Breach> {
-    if !is_json {
+    if content != Content::Json {
         return Err(Breach::ContentType);
     }
     if !is_text(envelope.jsonrpc, "2.0") {
@@ -202,7 +209,7 @@ mod tests {
     }
 
     fn label(status: u16, body: &str) -> String {
-        classify(status, true, body.as_bytes(), &EXPECTED).0.to_string()
+        classify(status, Content::Json, body.as_bytes(), &EXPECTED).0.to_string()
     }
 
     fn of(value: &Value) -> String {
@@ -219,7 +226,7 @@ mod tests {
     #[test]
     fn a_good_reply_is_ok_and_carries_the_conversation() {
         let body = good().to_string();
-        let (outcome, context_id) = classify(200, true, body.as_bytes(), &EXPECTED);
+        let (outcome, context_id) = classify(200, Content::Json, body.as_bytes(), &EXPECTED);
         assert_eq!((outcome, context_id), (Outcome::Ok, Some(&b"ctx-1"[..])));
     }
 
@@ -261,8 +268,10 @@ mod tests {
         assert_eq!(label(200, ""), "protocol.not_json");
         assert_eq!(label(200, "[]"), "protocol.envelope");
         let body = good().to_string();
-        let (outcome, _) = classify(200, false, body.as_bytes(), &EXPECTED);
-        assert_eq!(outcome.to_string(), "protocol.content_type");
+        let of = |status, content| classify(status, content, body.as_bytes(), &EXPECTED).0.to_string();
+        assert_eq!(of(200, Content::Other), "protocol.content_type");
+        assert_eq!(of(200, Content::Encoded), "protocol.content_encoding");
+        assert_eq!(of(502, Content::Encoded), "http.502");
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub enum Breach {
     NotJson,
     /// The `Content-Type` of the reply is not JSON.
     ContentType,
+    /// The body is compressed, which no request asked for.
+    ContentEncoding,
     /// No JSON-RPC reply: no `"jsonrpc":"2.0"`, or not exactly one of `result` and `error`.
     Envelope,
     /// `result` or `error` beside the other as a null member.
@@ -80,6 +82,7 @@ impl Breach {
         match self {
             Breach::NotJson => "protocol.not_json",
             Breach::ContentType => "protocol.content_type",
+            Breach::ContentEncoding => "protocol.content_encoding",
             Breach::Envelope => "protocol.envelope",
             Breach::NullMember => "protocol.null_member",
             Breach::Id => "protocol.id",

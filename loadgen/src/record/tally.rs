@@ -69,6 +69,9 @@ pub struct SessionTally {
     pub on_time: u64,
     /// Begun.
     pub started: u64,
+    /// Those of them begun within the measured time, and not after a wait for a place that went beyond it: what the load has come
+    /// to.
+    pub started_in_time: u64,
     /// Ended, each step with an outcome that the scenario expects.
     pub finished: u64,
     /// Ended by an outcome that the scenario does not expect.
@@ -77,6 +80,13 @@ pub struct SessionTally {
     pub not_sent: u64,
     /// From the intended time to the end of the last step, of those that ended.
     pub response: Latency,
+}
+
+impl SessionTally {
+    /// The sessions that a rate is made of: those begun in time where they arrive, those ended where users run them.
+    pub fn of_rate(&self, is_open: bool) -> u64 {
+        if is_open { self.started_in_time } else { self.finished + self.failed }
+    }
 }
 
 impl StepTally {
@@ -171,6 +181,7 @@ impl Tally {
         mine.scheduled += theirs.scheduled;
         mine.on_time += theirs.on_time;
         mine.started += theirs.started;
+        mine.started_in_time += theirs.started_in_time;
         mine.finished += theirs.finished;
         mine.failed += theirs.failed;
         mine.not_sent += theirs.not_sent;
@@ -190,6 +201,7 @@ impl Tally {
         sessions.scheduled = 0;
         sessions.on_time = 0;
         sessions.started = 0;
+        sessions.started_in_time = 0;
         sessions.finished = 0;
         sessions.failed = 0;
         sessions.not_sent = 0;

@@ -153,6 +153,7 @@ fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<R
     sessions.scheduled = part.scheduled;
     sessions.on_time = part.on_time;
     sessions.started = part.started;
+    sessions.started_in_time = part.started_in_time;
     sessions.finished = part.finished;
     sessions.failed = part.failed;
     sessions.not_sent = part.not_sent;

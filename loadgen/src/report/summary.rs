@@ -63,6 +63,8 @@ pub(super) struct SessionsPart {
     #[serde(default)]
     pub(super) on_time: u64,
     pub(super) started: u64,
+    #[serde(default)]
+    pub(super) started_in_time: u64,
     pub(super) finished: u64,
     pub(super) failed: u64,
     pub(super) unfinished: u64,
@@ -184,6 +186,7 @@ impl Summary {
             sessions.scheduled,
             sessions.on_time,
             sessions.started,
+            sessions.started_in_time,
             sessions.finished,
             sessions.failed,
             sessions.not_sent,
@@ -284,6 +287,7 @@ impl From<&RunResult> for Summary {
                 scheduled: tally.sessions.scheduled,
                 on_time: tally.sessions.on_time,
                 started: tally.sessions.started,
+                started_in_time: tally.sessions.started_in_time,
                 finished: tally.sessions.finished,
                 failed: tally.sessions.failed,
                 unfinished: tally.unfinished_sessions(),

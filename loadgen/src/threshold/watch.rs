@@ -1,7 +1,7 @@
 //! Conditions watched while a run goes on: those over windows, and those that end a run which cannot succeed any more.
 
 use super::{Figures, Judged, Threshold};
-use crate::load::Window;
+use crate::load::{ArrivalTime, Load, Window};
 use crate::record::Tally;
 use crate::report::per_second;
 
@@ -10,10 +10,11 @@ use crate::report::per_second;
 const SETTLED: u64 = 5_000_000_000;
 
 /// Watches conditions, second by second.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watch {
     thresholds: Vec<Threshold>,
-    window: Option<Window>,
+    window: Window,
+    arrival_time: ArrivalTime,
     /// One for each length of window that a condition has.
     frames: Vec<Frame>,
     /// The worst so far, by the condition's place among all.
@@ -25,36 +26,41 @@ pub(crate) struct Watch {
 struct Frame {
     length: u64,
     filled: u64,
+    is_open: bool,
     tally: Tally,
 }
 
 impl Watch {
-    /// Watches these conditions in a run of so many steps that measures this time.
-    pub(crate) fn new(thresholds: Vec<Threshold>, window: Window, steps: usize) -> Watch {
+    /// Watches these conditions in a run of this load and so many steps.
+    pub(crate) fn new(thresholds: Vec<Threshold>, load: &Load, steps: usize) -> Watch {
         let mut lengths: Vec<u64> = thresholds.iter().filter_map(|threshold| threshold.window).collect();
         lengths.sort_unstable();
         lengths.dedup();
         let frames = lengths.iter().map(|seconds| Frame {
             length: seconds * 1_000_000_000,
             filled: 0,
+            is_open: load.is_open(),
             tally: Tally::new(steps),
         });
         Watch {
             frames: frames.collect(),
             worst: vec![None; thresholds.len()],
-            window: Some(window),
+            window: load.window,
+            arrival_time: load.arrival_time(),
             thresholds,
         }
     }
 
     /// Adds what ended between two times.
     pub(crate) fn add(&mut self, tally: &Tally, from: u64, until: u64, labels: &[String]) {
-        let measured = self.window.map_or(until - from, |window| window.overlap(from, until));
+        let measured = self.window.overlap(from, until);
+        // Once all sessions of a schedule have arrived, those that are still under way say nothing of a rate.
+        let is_arriving = self.arrival_time.holds(from);
         for frame in &mut self.frames {
             frame.tally.add(tally);
             frame.filled += measured;
             if frame.filled >= frame.length {
-                judge(&self.thresholds, &mut self.worst, frame, labels, true);
+                judge(&self.thresholds, &mut self.worst, frame, labels, is_arriving);
             }
         }
     }
@@ -105,17 +111,17 @@ fn judge(
     worst: &mut [Option<Judged>],
     frame: &mut Frame,
     labels: &[String],
-    is_full: bool,
+    tells_rates: bool,
 ) {
     let figures = Figures {
         tally: &frame.tally,
         labels,
-        rate: per_second(frame.tally.sessions.on_time, frame.filled),
+        rate: per_second(frame.tally.sessions.of_rate(frame.is_open), frame.filled),
         requests: per_second(frame.tally.finished(), frame.filled),
     };
     for (threshold, worst) in thresholds.iter().zip(worst) {
         let is_its = threshold.window.is_some_and(|seconds| seconds * 1_000_000_000 == frame.length);
-        if !is_its || (threshold.is_rate() && !is_full) {
+        if !is_its || (threshold.is_rate() && !tells_rates) {
             continue;
         }
         let judged = threshold.judge(&figures);
@@ -132,14 +138,51 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrival::{Profile, Schedule, Spacing};
+    use crate::load::{Arrivals, Limits, OnFull, Shard};
 
     const SECOND: u64 = 1_000_000_000;
+
+    fn load(arrivals: Arrivals) -> Load {
+        Load {
+            arrivals,
+            window: Window { from: 2 * SECOND, to: Some(12 * SECOND) },
+            sessions: None,
+            limits: Limits { in_flight: 100, on_full: OnFull::Queue, connections: 100 },
+            think: 1.0,
+            seed: 1,
+            shard: Shard::WHOLE,
+        }
+    }
+
+    fn open() -> Load {
+        let (profile, end) = (Profile::constant(100.0), Some(12 * SECOND));
+        let schedule = Schedule { profile, spacing: Spacing::Even, seed: 1, end, sessions: None };
+        load(Arrivals::Open(schedule))
+    }
+
+    #[test]
+    fn a_session_that_waits_for_a_place_has_no_part_in_the_rate() {
+        let thresholds = vec![Threshold::parse("rate[2s]>=90/s").unwrap()];
+        let mut tally = Tally::new(0);
+        // Let go in time by the pacer, and most of them to wait.
+        let sessions = &mut tally.sessions;
+        (sessions.scheduled, sessions.on_time, sessions.started, sessions.started_in_time) =
+            (200, 200, 20, 20);
+        (sessions.finished, sessions.failed) = (150, 30);
+        for (load, rate) in [(open(), 10.0), (load(Arrivals::Closed { users: 3 }), 90.0)] {
+            let mut watch = Watch::new(thresholds.clone(), &load, 0);
+            watch.add(&tally, 2 * SECOND, 4 * SECOND, &[]);
+            let figures = Figures { tally: &tally, labels: &[], rate: 0.0, requests: 0.0 };
+            let judged = &watch.judged(&figures)[0];
+            assert_eq!((judged.value, judged.pass), (Some(rate), rate >= 90.0));
+        }
+    }
 
     /// Ten seconds of 100 requests each, of 1 ms, but of 50 ms in the fifth.
     fn watched(texts: &[&str]) -> (Watch, Tally) {
         let thresholds = texts.iter().map(|text| Threshold::parse(text).unwrap()).collect();
-        let window = Window { from: 2 * SECOND, to: Some(12 * SECOND) };
-        let mut watch = Watch::new(thresholds, window, 1);
+        let mut watch = Watch::new(thresholds, &open(), 1);
         let mut total = Tally::new(1);
         for second in 0..12 {
             let mut tally = Tally::new(1);
@@ -148,7 +191,7 @@ mod tests {
                     tally.steps[0].response.record(if second == 6 { 50_000_000 } else { 1_000_000 });
                     tally.steps[0].ok += 1;
                     tally.steps[0].expected += 1;
-                    tally.sessions.on_time += 1;
+                    tally.sessions.started_in_time += 1;
                 }
             }
             watch.add(&tally, second * SECOND, (second + 1) * SECOND, &["f/s".to_owned()]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fault::{Fault, Phase};
-use super::http1::{self, Chunks, Framing, Head};
+use super::http1::{self, Chunks, Content, Framing, Head};
 use super::stream::Stream;
 use super::{Config, ConnectTimes};
 use crate::pacer::{Clock, Nanos};
@@ -50,8 +50,7 @@ pub(crate) struct Exchange {
 #[derive(Debug, Clone)]
 pub(crate) struct ReplySpan {
     pub(crate) status: u16,
-    /// Whether the `Content-Type` is JSON.
-    pub(crate) is_json: bool,
+    pub(crate) content: Content,
     head: Range<usize>,
     body: Range<usize>,
 }
@@ -158,7 +157,7 @@ impl Wire {
             let (body, end) = self.receive_body(config, &head, body_start).await?;
             // Bytes after the reply belong to no request: the connection cannot be trusted with another.
             self.reusable = head.keep_alive && end == self.buffer.len();
-            return Ok(ReplySpan { status: head.status, is_json: head.is_json, head: 0..body_start, body });
+            return Ok(ReplySpan { status: head.status, content: head.content, head: 0..body_start, body });
         }
     }
 

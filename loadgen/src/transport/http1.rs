@@ -29,8 +29,18 @@ pub(super) struct Head {
     pub(super) framing: Framing,
     /// Whether the connection may carry another request.
     pub(super) keep_alive: bool,
-    /// Whether the `Content-Type` is `application/json`, with any parameters.
-    pub(super) is_json: bool,
+    pub(super) content: Content,
+}
+
+/// What the head says of the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The `Content-Type` is `application/json`, with any parameters.
+    Json,
+    /// Any other `Content-Type`, or none.
+    Other,
+    /// Compressed, whatever its type: a `Content-Encoding` that no request of ours asks for.
+    Encoded,
 }
 
 /// The reply is not HTTP/1.1.
@@ -54,7 +64,7 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
     let mut keep_alive = response.version == Some(1);
     let mut content_length = None;
     let mut chunked = false;
-    let mut is_json = false;
+    let mut content = Content::Other;
     for header in response.headers.iter() {
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
@@ -67,7 +77,16 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
             }
             12 if header.name.eq_ignore_ascii_case("content-type") => {
                 let essence = header.value.split(|&byte| byte == b';').next().unwrap_or_default();
-                is_json = essence.trim_ascii().eq_ignore_ascii_case(b"application/json");
+                if content != Content::Encoded
+                    && essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+                {
+                    content = Content::Json;
+                }
+            }
+            16 if header.name.eq_ignore_ascii_case("content-encoding")
+                && !header.value.trim_ascii().eq_ignore_ascii_case(b"identity") =>
+            {
+                content = Content::Encoded;
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 if !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
@@ -102,7 +121,7 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
             Framing::UntilClose
         }
     };
-    Ok(Some(Head { status, length, framing, keep_alive, is_json }))
+    Ok(Some(Head { status, length, framing, keep_alive, content }))
 }
 
 /// A header's value in a whole head; `None` if it is absent or not text. The first line of that name counts.
@@ -266,14 +285,21 @@ mod tests {
 
     #[test]
     fn json_is_told_by_its_media_type() {
-        let is_json = |value: &str| {
+        let content = |value: &str| {
             head(&format!("HTTP/1.1 200 OK\r\ncontent-type: {value}\r\nContent-Length: 0\r\n\r\n"))
                 .unwrap()
                 .unwrap()
-                .is_json
+                .content
         };
+        let is_json = |value: &str| content(value) == Content::Json;
         assert!(is_json("application/json") && is_json("Application/JSON ; charset=utf-8"));
         assert!(!is_json("text/event-stream") && !is_json("application/jsonl"));
+        assert_eq!(content("application/json\r\nContent-Encoding: gzip"), Content::Encoded);
+        assert_eq!(
+            content("text/html\r\ncontent-encoding:br\r\nContent-Type: application/json"),
+            Content::Encoded
+        );
+        assert_eq!(content("application/json\r\nContent-Encoding: identity"), Content::Json);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) enum Manner {
     Limited(u64),
     /// Answers with HTTP 503 and `Retry-After: 1`.
     Busy,
+    /// Says that the reply is gzip, with that magic number.
+    Gzip,
 }
 
 /// A request that a server has received.
@@ -430,6 +432,12 @@ async fn answer(
         Manner::Busy => {
             let text = String::from_utf8(http(503, is_simulator, b"busy")).unwrap();
             stream.write_all(text.replacen("\r\n", "\r\nRetry-After: 1\r\n", 1).as_bytes()).await?;
+        }
+        Manner::Gzip => {
+            let text = String::from_utf8(http(200, is_simulator, b"    ")).unwrap();
+            let text = text.replacen("\r\n", "\r\nContent-Encoding: gzip\r\n", 1);
+            stream.write_all(text.trim_end_matches(' ').as_bytes()).await?;
+            stream.write_all(b"\x1f\x8b\x08\x00").await?;
         }
         Manner::Trailing => {
             let mut out = right(None, None);

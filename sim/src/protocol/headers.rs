@@ -10,8 +10,8 @@ pub const EXTENSIONS: &str = "A2A-Extensions";
 /// The one A2A version that is served.
 pub const SERVED_VERSION: &str = "1.0";
 
-/// The white space that HTTP allows around a field value (RFC 9110, section 5.6.3).
-fn trim(mut value: &[u8]) -> &[u8] {
+/// Without the white space that HTTP allows around a field value (RFC 9110, section 5.6.3).
+pub fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = value {
         value = rest;
     }
@@ -21,8 +21,9 @@ fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Major.Minor must be 1.0; a patch number takes no part in the choice (seed 000).
-fn is_served(version: &[u8]) -> bool {
+/// Whether a trimmed `A2A-Version` is one that is served: Major.Minor must be 1.0; a patch number takes no part in the choice
+/// (seed 000).
+pub fn is_served(version: &[u8]) -> bool {
     match version.strip_prefix(SERVED_VERSION.as_bytes()) {
         Some([]) => true,
         Some([b'.', patch @ ..]) => !patch.is_empty() && patch.iter().all(u8::is_ascii_digit),
@@ -72,7 +73,7 @@ pub fn check_extensions<'a>(
     let mut conflict = false;
     for line in lines {
         given = true;
-        for member in line.split(|byte| *byte == b',').map(trim).filter(|member| !member.is_empty()) {
+        for member in members_of(line) {
             if member == contract.extension_uri.as_bytes() {
                 return Ok(());
             }
@@ -86,6 +87,17 @@ pub fn check_extensions<'a>(
         HeaderMode::Pinned => !given || (members > 0 && !conflict),
     };
     if accepted { Ok(()) } else { Err(ProtocolError::extension_required(contract)) }
+}
+
+/// The members of one line of `A2A-Extensions`.
+fn members_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| *byte == b',').map(trim).filter(|member| !member.is_empty())
+}
+
+/// Whether one line of `A2A-Extensions` has the contract's exact URI among its members.
+pub fn names_exactly(line: &[u8], contract: Contract) -> bool {
+    let exact = contract.extension_uri.as_bytes();
+    line == exact || members_of(line).any(|member| member == exact)
 }
 
 /// Whether a member that is not the exact URI is another version of AAP, or a near miss of it (quotes, case, suffix,

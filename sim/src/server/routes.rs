@@ -23,7 +23,7 @@ use super::events::Events;
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::admin::{self, AdminReply, AdminRequest};
-use crate::dispatch::{self, Scratch, caller, dispatch, head_facts};
+use crate::dispatch::{self, Fields, Scratch, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
 use crate::journal::{Outcome, Told};
@@ -188,9 +188,9 @@ impl Front {
         wire.with_pending(|pending| {
             let Some(pending) = pending else { return };
             let now = site.now(shared.clocks.now());
-            let client = caller(*peer, &head.headers);
-            pending.set_facts((now.business, now.traffic_ns), client, site.id());
-            pending.head = head_facts(&head.headers, None);
+            let fields = Fields::read(*peer, &head.headers, None);
+            pending.set_facts((now.business, now.traffic_ns), (fields.client, fields.key), site.id());
+            pending.head = fields.head;
             pending.notes.add(Told::other(&format!("{} {}", head.method, head.uri.path())));
             let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
             pending.request_bytes = length.and_then(|length| length.parse().ok()).unwrap_or(0);
@@ -246,7 +246,7 @@ impl Front {
         let Parts { headers, uri, .. } = head;
         let scene = door.site.scene();
         let card = door.card(&scene);
-        let call = self.to_dispatch(door.site, headers, b"", 0, *peer);
+        let call = self.to_dispatch(door.site, Fields::read(*peer, headers, None), headers, b"", 0);
         let mut body = card.body.clone();
         let now = door.site.now(shared.clocks.now());
         let carried = wire.with_pending(|pending| {
@@ -268,13 +268,13 @@ impl Front {
     fn to_dispatch<'a>(
         &'a self,
         site: &'a Site,
+        fields: Fields<'a>,
         head: &'a HeaderMap,
         body: &'a [u8],
         nonce: u64,
-        peer: IpAddr,
     ) -> dispatch::Request<'a> {
         let in_flight = self.0.shared.world.traffic.in_flight.load(Ordering::Relaxed);
-        dispatch::Request { peer, head, body, nonce, faults: Some(&site.faults), in_flight }
+        dispatch::Request { fields, head, body, nonce, faults: Some(&site.faults), in_flight }
     }
 
     /// Does what faults want beyond the body: waits, changes the HTTP around it, and has it delivered their way.
@@ -321,7 +321,8 @@ impl Front {
         let nonce = mix(nonce.get());
         let now = site.now(shared.clocks.now());
         let scene = site.scene();
-        let call = self.to_dispatch(site, &head.headers, &body, nonce, *peer);
+        let fields = Fields::read(*peer, &head.headers, Some(scene.dealer.spec().contract));
+        let call = self.to_dispatch(site, fields, &head.headers, &body, nonce);
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
         let said = catch_unwind(AssertUnwindSafe(|| {
@@ -331,9 +332,9 @@ impl Front {
         let said = wire.with_pending(|pending| {
             let Some(pending) = pending else { return said };
             scratch.borrow_mut().take_notes(&mut pending.notes);
-            let client = caller(*peer, &head.headers);
-            pending.set_facts((now.business, now.traffic_ns), client, scene.dealer.id());
-            pending.head = head_facts(&head.headers, Some(scene.dealer.spec().contract));
+            let caller = (fields.client, fields.key);
+            pending.set_facts((now.business, now.traffic_ns), caller, scene.dealer.id());
+            pending.head = fields.head;
             if said.is_err() {
                 let outcome = Outcome::Aap(AapCode::InternalError);
                 pending.notes.clear();
@@ -400,10 +401,11 @@ fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
 /// Whether the body is said to be JSON; an absent type is taken for it.
 fn is_json(head: &HeaderMap) -> bool {
     head.get_all(header::CONTENT_TYPE).iter().all(|given| {
-        let essence = given.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-        let essence = essence.trim_ascii().to_ascii_lowercase();
-        essence == b"application/json"
-            || (essence.starts_with(b"application/") && essence.ends_with(b"+json"))
+        let essence = given.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let Some((kind, form)) = essence.split_at_checked(b"application/".len()) else { return false };
+        kind.eq_ignore_ascii_case(b"application/")
+            && (form.eq_ignore_ascii_case(b"json")
+                || form.last_chunk::<5>().is_some_and(|end| end.eq_ignore_ascii_case(b"+json")))
     })
 }
 
