@@ -27,7 +27,7 @@ pub struct Finding {
     pub dealer: String,
     /// The conversation, if there was one.
     pub conversation: Option<String>,
-    /// What happened.
+    /// The call, by its skill or method, and what was wrong with it.
     pub text: String,
 }
 
@@ -218,13 +218,19 @@ impl Case<'_> {
 pub(super) fn finding(facts: &Facts<'_>, earlier: &[u64], text: String) -> Finding {
     let mut entries: Vec<_> = earlier.to_vec();
     entries.push(facts.seq());
+    let call = facts.skill().map_or_else(|| plain(facts.method()), |skill| skill.id().to_owned());
     Finding {
         entries,
         at: facts.entry.at.clone(),
         dealer: facts.entry.dealer.clone(),
         conversation: facts.entry.conversation.clone(),
-        text,
+        text: if call.is_empty() { text } else { format!("{call}: {text}") },
     }
+}
+
+/// A client's word without what it may do to a terminal, bounded.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_QUOTE).collect()
 }
 
 /// A client's text as a finding shows it: one line, bounded.

@@ -30,7 +30,7 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
         let earlier = other.as_ref().map(|(seq, _)| *seq);
         case.check(R::ContextOwn, other.is_none(), earlier.as_slice(), || {
             let whose = other.as_ref().map_or("", |(_, dealer)| dealer.as_str());
-            format!("contextId {} belongs to the dealer {}", quote(asked), quote(whose))
+            format!("contextId {} is the dealer {}'s", quote(asked), whose)
         });
         if earlier.is_some() {
             return;
@@ -39,12 +39,15 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     let follows_up = follows_up(facts, client);
     if let Some((context, seq, _)) = before.filter(|_| follows_up) {
         case.check_absent(R::ContextCarried, asked.is_some(), &[seq], || {
-            format!("a follow-up came without contextId; the reply before it had named {}", quote(&context))
+            format!(
+                "came without contextId, though the dealer had answered entry {seq} with {}",
+                quote(&context)
+            )
         });
         if let Some(asked) = asked {
             case.check_absent(R::ContextKnown, known.is_some(), &[seq], || {
                 format!(
-                    "contextId {} is not the dealer's; its reply had named {}",
+                    "contextId {} is not the dealer's, which had answered entry {seq} with {}",
                     quote(asked),
                     quote(&context)
                 )

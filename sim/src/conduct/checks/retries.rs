@@ -55,7 +55,7 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     }
     let failure = facts.failure();
     let text =
-        finding(facts, &[], "this failed, might have succeeded later, and was never tried again".to_owned());
+        finding(facts, &[], "failed with an error that may pass, and was never tried again".to_owned());
     client.attempts.put(
         key,
         Attempt {
@@ -86,7 +86,7 @@ fn hint(case: &mut Case<'_>, client: &mut Client, before: Option<u64>) {
     if let Some((until, seq, from)) = relation.quiet.filter(may_know) {
         case.check(R::RetryHint, facts.arrived >= until, &[seq], || {
             format!(
-                "the dealer had asked to wait {} ms; this call came after {} ms",
+                "the dealer had answered entry {seq} with the request to wait {} ms, and this call came after {} ms",
                 ms(until - from),
                 ms(facts.arrived - from)
             )
@@ -106,19 +106,22 @@ fn retry(case: &mut Case<'_>, before: &Attempt, failure: Failure, exact: u64) ->
     let waited = facts.arrived - before.ended;
     if failure == Failure::Final {
         case.check(R::RetryRefused, before.exact != exact, &[before.seq], || {
-            "the same request was sent again, though its error said that it is not retryable".to_owned()
+            format!(
+                "sent again unchanged, though the answer to entry {} says that it will fail again",
+                before.seq
+            )
         });
         return None;
     }
     case.check(R::RetryMade, true, &[], String::new);
     case.check(R::RetryBudget, before.failures < BUDGET, &[before.seq], || {
-        format!("this is attempt {} of the same request", before.failures + 1)
+        format!("attempt {} at the same request, after so many failures", before.failures + 1)
     });
     if before.had_hint || failure == Failure::Lost {
         return None;
     }
     case.check(R::RetryBackoff, waited >= LEAST_WAIT_NS, &[before.seq], || {
-        format!("the retry came {} ms after the failure", ms(waited))
+        format!("sent again {} ms after entry {} had failed", ms(waited), before.seq)
     });
     if let Some(last) = before.waited.filter(|_| waited >= LEAST_WAIT_NS) {
         case.check(R::RetryGrowth, waited >= last / JITTER, &[before.seq], || {
@@ -165,7 +168,9 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
     if !is_made_up {
         case.check(R::Valid, !is_refused, &[], || {
             let shown: Vec<_> = places.iter().take(6).map(|place| quote(place)).collect();
-            format!("the dealer found {} faults in the payload: {}", places.len(), shown.join(", "))
+            let more = if places.len() > shown.len() { ", …" } else { "" };
+            let faults = if places.len() == 1 { "1 fault" } else { &format!("{} faults", places.len()) };
+            format!("the dealer found {faults} in the payload, at {}{more}", shown.join(", "))
         });
     }
     let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
@@ -183,7 +188,8 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
         if left.len() < listed {
             case.check(R::MendedAtOnce, left.is_empty(), &[before.seq], || {
                 format!(
-                    "the dealer had listed {listed} faults in one reply; the next request mended {} and left {}: {}",
+                    "the answer to entry {} had listed {listed} faults; this call mended {} of them and left {}: {}",
+                    before.seq,
                     listed - left.len(),
                     left.len(),
                     left.join(", ")

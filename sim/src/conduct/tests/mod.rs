@@ -421,7 +421,7 @@ fn reports_have_four_forms_and_are_safe_in_each() {
     assert!(
         text.contains("WARNING discovery.card_first")
             && text.contains("Do:  Fetch")
-            && text.contains("journal 1")
+            && text.contains("journal entry 1 (")
     );
     assert!(!text.contains('\u{1b}'), "{text}");
     for format in [Format::Html, Format::Junit] {
