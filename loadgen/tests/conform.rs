@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 #![expect(clippy::disallowed_methods, reason = "how long the suite takes is what is tested")]
 
-use std::collections::BTreeMap;
+mod mutation;
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,6 @@ use dealer_loadgen::conform::{
     junit, text,
 };
 use dealer_loadgen::transport::{Options, Reuse};
-use dealer_sim::faults::effect::{Apply, Lawfulness, Slot};
-use dealer_sim::faults::registry;
 use dealer_sim::journal::Limits;
 use dealer_sim::protocol::{Contract, HeaderMode};
 use dealer_sim::{Dealer, DealerBuilder};
@@ -67,7 +66,7 @@ fn failed(report: &Report, certainty: Certainty) -> Vec<&'static str> {
 
 #[test]
 fn the_simulator_keeps_every_rule_under_every_contract_and_header_mode() {
-    for contract in Contract::ALL {
+    for contract in Contract::FROM_2_0.iter().copied() {
         for (mode, headers) in [(HeaderMode::Pinned, Headers::Pinned), (HeaderMode::Strict, Headers::Strict)]
         {
             let started = Instant::now();
@@ -246,85 +245,4 @@ fn a_dealer_that_may_be_real_gets_no_lead() {
         let Finding::NotRun(why) = &judged.finding else { panic!("{} was judged", judged.rule.id) };
         assert!(why.contains("--allow-real-leads"), "{}: {why}", judged.rule.id);
     }
-}
-
-/// What a transient effect is confined to: the first few calls, as an outage of a moment.
-fn plan_of(name: &str, is_transient: bool) -> String {
-    let when = if is_transient { ", when: { first: 1 }" } else { "" };
-    // Delays that would take longer than all else together.
-    let effect = match name {
-        "latency" => "latency(p50=1ms, p99=3ms)",
-        "stall" => "stall(every=500ms, for=5ms)",
-        "huge_reply" => "huge_reply(size=1MiB)",
-        "rate_limited" => "rate_limited(retry_after=10ms)",
-        "rate_limited_http" => "rate_limited_http(retry_after=10ms)",
-        other => other,
-    };
-    format!("rules: [{{ id: x, effect: \"{effect}\"{when} }}]")
-}
-
-fn run_effect(name: &str, is_transient: bool) -> Option<Result<Report, ConformError>> {
-    let plan = plan_of(name, is_transient).parse().ok()?;
-    let dealer = Dealer::builder().seed(3).vehicles(120).threads(1).faults(plan);
-    Some(judged(dealer, |request| request.options.timeout = Duration::from_millis(400)))
-}
-
-fn table(rows: &BTreeMap<&str, (String, String)>) {
-    for (name, (verdict, ids)) in rows {
-        println!("{name:32} {verdict:12} {ids}");
-    }
-}
-
-/// It answers for the card too, so that there is nothing to judge: the dealer is told as not reached.
-const NOT_REACHED: [&str; 1] = ["http_204"];
-/// Lawful in form, and the vehicle that is listed is then one that the dealer itself does not know.
-const RENAMES: [&str; 1] = ["vin_bad_check_digit"];
-
-#[test]
-fn each_breach_of_the_catalogue_breaks_a_rule() {
-    let mut rows = BTreeMap::new();
-    let mut survivors = Vec::new();
-    let breaches = registry().iter().filter(|effect| effect.lawfulness == Lawfulness::Breach);
-    for effect in breaches.filter(|effect| effect.apply.slot() == Slot::Answer) {
-        let Some(done) = run_effect(effect.name, false) else {
-            panic!("{} has no default plan", effect.name)
-        };
-        let (verdict, ids) = match &done {
-            Ok(report) => (report.verdict.word().to_owned(), failed(report, Certainty::Must)),
-            Err(error) => (error.to_string(), Vec::new()),
-        };
-        if ids.is_empty() && !NOT_REACHED.contains(&effect.name) {
-            survivors.push(effect.name);
-        }
-        let shown: Vec<_> = ids.iter().take(4).copied().collect();
-        rows.insert(effect.name, (verdict, format!("{} broken: {}", ids.len(), shown.join(", "))));
-    }
-    table(&rows);
-    println!("{} of {} breaches broke a must", rows.len() - survivors.len() - NOT_REACHED.len(), rows.len());
-    assert!(survivors.is_empty(), "no rule was broken by {survivors:?}");
-}
-
-#[test]
-fn no_lawful_effect_of_the_catalogue_breaks_a_must() {
-    let mut rows = BTreeMap::new();
-    let mut wrong = Vec::new();
-    let lawful = registry().iter().filter(|effect| effect.lawfulness == Lawfulness::Lawful);
-    for effect in lawful {
-        let is_lasting = matches!(effect.apply, Apply::Behave(_) | Apply::Refine(_) | Apply::RefineCard(_));
-        // What takes a reply's bytes or its place for long is an outage, not a dealer.
-        let is_transient = !is_lasting
-            || matches!(effect.name, "lone_surrogate" | "deep_nesting" | "huge_reply" | "sold_under_you");
-        let Some(done) = run_effect(effect.name, is_transient) else { continue };
-        let (verdict, ids) = match &done {
-            Ok(report) => (report.verdict.word().to_owned(), failed(report, Certainty::Must)),
-            Err(error) => (error.to_string(), Vec::new()),
-        };
-        if !ids.is_empty() && !RENAMES.contains(&effect.name) {
-            wrong.push((effect.name, ids.clone()));
-        }
-        rows.insert(effect.name, (verdict, ids.join(", ")));
-    }
-    table(&rows);
-    println!("{} of {} lawful effects broke no must", rows.len() - wrong.len() - RENAMES.len(), rows.len());
-    assert!(wrong.is_empty(), "{wrong:#?}");
 }

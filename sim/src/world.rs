@@ -471,10 +471,15 @@ fn publish(dealer: &Dealer, base_url: &str, issued: Timestamp) -> Card {
     let said = digest(&facts);
     facts.fingerprint.copy_from_slice(&said[..16]);
     let body = agent_card(&facts).to_string().into_bytes();
+    Card { etag: entity_tag(&body), body, issued }
+}
+
+/// A strong entity tag of what is served.
+pub(crate) fn entity_tag(body: &[u8]) -> String {
     let mut etag = String::from("\"");
-    for byte in &Sha256::digest(&body)[..12] {
+    for byte in &Sha256::digest(body)[..12] {
         etag.push_str(&format!("{byte:02x}"));
     }
     etag.push('"');
-    Card { body, etag, issued }
+    etag
 }

@@ -169,6 +169,26 @@ fn the_card_can_be_cached() {
 }
 
 #[test]
+fn a_card_that_a_fault_has_touched_is_known_by_what_it_says() {
+    let sim = Sim::start(&[]);
+    let url = sim.first["card"].as_str().unwrap().to_owned();
+    let fetch = |fault: &str, etag: &str| {
+        let (status, head, _) = http("GET", &url, &[("X-Sim-Fault", fault), ("If-None-Match", etag)], "");
+        (status, head.lines().find_map(|line| line.strip_prefix("etag: ").map(str::to_owned)))
+    };
+    let true_one = fetch("card_slow(delay=1ms)", "\"none\"").1.unwrap();
+    assert_eq!(fetch("card_slow(delay=1ms)", &true_one), (304, Some(true_one.clone())));
+    let (status, spoilt) = fetch("card_without_skills", &true_one);
+    let spoilt = spoilt.unwrap();
+    assert_eq!((status, spoilt != true_one), (200, true), "a cache hides what the fault says");
+    assert_eq!(fetch("card_without_skills", &spoilt), (304, Some(spoilt.clone())));
+    assert_eq!(fetch("card_slow(delay=1ms)", &spoilt).0, 200);
+    assert_eq!(fetch("card_missing", &true_one).0, 404);
+    assert_eq!(fetch("card_without_caching", &true_one), (200, None));
+    assert_eq!(fetch("card_stale", "\"stale\"").0, 304);
+}
+
+#[test]
 fn pipelined_calls_are_answered_in_order() {
     let sim = Sim::start(&[]);
     let (mut stream, _) = connect(&sim.url());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dealer_sim::protocol::{Contract, Skill};
 use serde_json::Value;
 
-use super::evidence::{Answer, CardSeen, Exchange, read};
+use super::evidence::{Answer, CardSeen, Exchange, Unanswered, holds_document, read};
 use super::request::{Draft, Names, Probe, lead, ordinary};
 use crate::endpoint::Endpoint;
 use crate::envelope::own_lines;
@@ -19,6 +19,10 @@ const UNANSWERED: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Times that one call is repeated because of a limit.
 const REPEATS: usize = 3;
+/// So many of the first replies are listened on after, up to this long and for this many bytes: whether anything follows.
+const LISTENED: usize = 3;
+const LINGER: Duration = Duration::from_millis(200);
+const BEHIND: usize = 64 * 1024;
 /// Replies kept, in bytes; what comes beyond is not asked for.
 const MEMORY: usize = 256 * 1024 * 1024;
 
@@ -34,6 +38,7 @@ pub(super) struct Caller<'a> {
     unanswered: usize,
     kept: usize,
     number: u64,
+    listened: usize,
     tag: String,
     pub(super) exchanges: Vec<Exchange>,
     pub(super) stopped: Option<String>,
@@ -57,6 +62,7 @@ impl<'a> Caller<'a> {
             unanswered: 0,
             kept: 0,
             number: 0,
+            listened: 0,
             // Keys and customers of two runs must differ, or a dealer takes the second for the first.
             tag: format!("{:x}", clock.started().as_microsecond()),
             exchanges: Vec::new(),
@@ -169,16 +175,28 @@ impl<'a> Caller<'a> {
         });
     }
 
-    async fn exchange(&self, bytes: &[u8]) -> Result<Answer, Fault> {
+    async fn exchange(&mut self, bytes: &[u8]) -> Result<Answer, Unanswered> {
         let mut connection = self.client.acquire().await?;
         let exchange = self.client.exchange(&mut connection, bytes).await;
-        let span = exchange.reply?;
+        // The server was asked to close: what else it has to say comes at once.
+        if exchange.reply.as_ref().is_err_and(|fault| *fault == Fault::TooLarge) || self.listened < LISTENED {
+            self.listened += 1;
+            connection.receive_rest(LINGER, BEHIND).await;
+        }
+        let span = match exchange.reply {
+            Ok(span) => span,
+            Err(fault) => return Err(Unanswered { fault, document: holds_document(connection.received()) }),
+        };
+        let behind = connection.received().get(span.end()..).unwrap_or_default();
+        let behind = behind[..behind.len().min(BEHIND)].to_vec();
         let reply = connection.reply(&span);
         let header = |name: &str| reply.header(name).map(str::to_owned);
         Ok(Answer {
             status: reply.status,
             content_type: header("content-type"),
             content_encoding: header("content-encoding"),
+            begins_well: reply.begins_well(),
+            behind,
             echo: header("a2a-extensions"),
             body: reply.body.to_vec(),
             json: read(reply.body),
@@ -207,7 +225,10 @@ pub(super) async fn fetch_card(
     let client = Client::new(config, Clock::starting_in(Duration::ZERO), 1, 0);
     let (card, server) = fetch(&client, address, options, None).await?;
     let again = match &card.etag {
-        Some(etag) => fetch(&client, address, options, Some(etag)).await.ok().map(|(again, _)| again.status),
+        Some(etag) => {
+            let again = fetch(&client, address, options, Some(etag)).await.ok();
+            again.map(|(again, _)| (again.status, again.etag))
+        }
         None => None,
     };
     Ok((CardSeen { again, ..card }, server))

@@ -41,7 +41,33 @@ pub(super) struct Exchange {
     pub(super) context_id: Option<String>,
     /// The payload that was sent.
     pub(super) payload: Value,
-    pub(super) answer: Result<Answer, Fault>,
+    pub(super) answer: Result<Answer, Unanswered>,
+}
+
+/// No whole reply.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unanswered {
+    /// Why.
+    pub(super) fault: Fault,
+    /// Whether a whole JSON document came all the same: what is told of its length, or its end, is wrong then.
+    pub(super) document: bool,
+}
+
+impl From<Fault> for Unanswered {
+    fn from(fault: Fault) -> Unanswered {
+        Unanswered { fault, document: false }
+    }
+}
+
+/// Whether a document stands behind the head, whatever the head says of its length.
+pub(super) fn holds_document(received: &[u8]) -> bool {
+    let Some(head) = memchr::memmem::find(received, b"\r\n\r\n") else { return false };
+    let body = &received[head + 4..];
+    // Behind the size of a chunk, perhaps.
+    let Some(start) = memchr::memchr(b'{', body) else { return false };
+    let mut documents =
+        serde_json::Deserializer::from_slice(&body[start..]).into_iter::<serde::de::IgnoredAny>();
+    matches!(documents.next(), Some(Ok(_)))
 }
 
 /// A reply.
@@ -50,6 +76,10 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: Option<String>,
     pub(super) content_encoding: Option<String>,
+    /// Whether the status line stands first.
+    pub(super) begins_well: bool,
+    /// What came behind the reply on its connection.
+    pub(super) behind: Vec<u8>,
     /// `A2A-Extensions` of the reply.
     pub(super) echo: Option<String>,
     pub(super) body: Vec<u8>,
@@ -101,7 +131,7 @@ impl Exchange {
     /// of its own.
     pub(super) fn unjudgeable(&self) -> Option<String> {
         match &self.answer {
-            Err(fault) => Some(format!("no reply: {fault}")),
+            Err(none) => Some(format!("no reply: {}", none.fault)),
             Ok(answer) if answer.json.is_err() => {
                 let why = match &answer.json {
                     Err(Unread::NotJson(why) | Unread::TooMuch(why)) => why.as_str(),
@@ -179,7 +209,7 @@ impl Exchange {
     /// In a few words what the dealer said.
     pub(super) fn said(&self) -> String {
         match (&self.answer, self.typed_code(), self.error_number()) {
-            (Err(fault), ..) => fault.to_string(),
+            (Err(none), ..) => none.fault.to_string(),
             (_, Some(code), _) => code.to_owned(),
             (_, None, Some(number)) => format!("error {number}"),
             (Ok(answer), ..) if self.json().is_none() => format!("HTTP {} without JSON", answer.status),
@@ -190,7 +220,7 @@ impl Exchange {
     /// The request's name and the start of the reply.
     pub(super) fn quote(&self) -> String {
         match &self.answer {
-            Err(fault) => format!("[{}] no reply: {fault}", self.label),
+            Err(none) => format!("[{}] no reply: {}", self.label, none.fault),
             Ok(answer) => {
                 let text = String::from_utf8_lossy(&answer.body);
                 let cut: String = text.chars().take(QUOTED).collect();
@@ -219,8 +249,8 @@ pub(super) struct CardSeen {
     pub(super) cache_control: Option<String>,
     pub(super) body: Vec<u8>,
     pub(super) json: Result<Value, Unread>,
-    /// The status of a second fetch with `If-None-Match`.
-    pub(super) again: Option<u16>,
+    /// What a second fetch with `If-None-Match` came to: its status, and the entity tag.
+    pub(super) again: Option<(u16, Option<String>)>,
 }
 
 impl CardSeen {
@@ -290,5 +320,18 @@ impl Evidence {
         let details =
             self.served(Skill::InventoryVehicle).filter_map(|exchange| Some((exchange, exchange.data()?)));
         searched.chain(details)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds_document;
+
+    #[test]
+    fn a_document_is_whole_whatever_its_length_is_said_to_be() {
+        let reply = |body: &str| holds_document(format!("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{body}").as_bytes());
+        assert!(reply("{\"id\":1}") && reply("40000000\r\n{\"id\":1}") && reply("{\"id\":1}\r\nrest"));
+        assert!(!reply("{\"id\":1") && !reply("") && !reply("12"));
+        assert!(!holds_document(b"HTTP/1.1 200 OK\r\nA: {}\r\n") && !holds_document(b""));
     }
 }

@@ -1,6 +1,7 @@
 //! One request and its reply on one connection.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -53,6 +54,8 @@ pub(crate) struct ReplySpan {
     pub(crate) content: Content,
     head: Range<usize>,
     body: Range<usize>,
+    /// Where the reply ends in what was received.
+    end: usize,
 }
 
 /// A whole reply.
@@ -63,7 +66,19 @@ pub(crate) struct Reply<'a> {
     pub(crate) body: &'a [u8],
 }
 
+impl ReplySpan {
+    /// Where the reply ends in what its connection received.
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
+}
+
 impl<'a> Reply<'a> {
+    /// Whether it begins with its status line; line ends before that are overlooked otherwise.
+    pub(crate) fn begins_well(&self) -> bool {
+        self.head.starts_with(b"HTTP/")
+    }
+
     /// A header by its name, in any case.
     pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
         http1::header(self.head, name)
@@ -120,6 +135,21 @@ impl Wire {
         }
     }
 
+    /// All that the last exchange received: more than the reply, or less than a whole one. Of a chunked body the payload
+    /// stands where the chunks were.
+    pub(super) fn received(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Receives what still comes, for so long, up to so many bytes or to the end of the connection.
+    pub(super) async fn receive_rest(&mut self, wait: Duration, most: usize) {
+        let end = self.buffer.len().saturating_add(most);
+        let receive =
+            async { while self.buffer.len() < end && matches!(self.receive(FIRST_READ).await, Ok(1..)) {} };
+        // It matters what came, not why no more did.
+        let _ = tokio::time::timeout(wait, receive).await;
+    }
+
     /// Gives back the memory of an exceptionally large reply.
     pub(super) fn trim(&mut self) {
         if self.buffer.capacity() > KEPT_BUFFER {
@@ -157,19 +187,25 @@ impl Wire {
             let (body, end) = self.receive_body(config, &head, body_start).await?;
             // Bytes after the reply belong to no request: the connection cannot be trusted with another.
             self.reusable = head.keep_alive && end == self.buffer.len();
-            return Ok(ReplySpan { status: head.status, content: head.content, head: 0..body_start, body });
+            return Ok(ReplySpan {
+                status: head.status,
+                content: head.content,
+                head: 0..body_start,
+                body,
+                end,
+            });
         }
     }
 
     async fn receive_head(&mut self, clock: &Clock, progress: &mut Progress) -> Result<Head, Fault> {
         loop {
             if !self.buffer.is_empty()
-                && let Some(head) = http1::parse_head(&self.buffer).map_err(|_| Fault::BadHttp)?
+                && let Some(head) = http1::parse_head(&self.buffer)?
             {
                 return Ok(head);
             }
             if self.buffer.len() > http1::MAX_HEAD {
-                return Err(Fault::BadHttp);
+                return Err(Fault::TooLarge);
             }
             if self.receive(FIRST_READ).await? == 0 {
                 return Err(Fault::Eof);
@@ -200,8 +236,10 @@ impl Wire {
             Framing::Chunked => {
                 let mut chunks = Chunks::new(start);
                 loop {
-                    let whole = chunks.advance(&mut self.buffer).map_err(|_| Fault::BadHttp)?;
+                    let whole = chunks.advance(&mut self.buffer)?;
                     if chunks.announced() > limit {
+                        // What comes yet belongs to this chunk: it joins the payload so far.
+                        self.buffer.truncate(chunks.body().end);
                         return Err(Fault::TooLarge);
                     }
                     if whole {

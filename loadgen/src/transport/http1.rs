@@ -4,9 +4,11 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// A head longer than this is refused.
+use super::fault::Fault;
+
+/// A head longer than this is too large.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
-/// More header lines than this are refused.
+/// More header lines than this are too many.
 const MAX_HEADERS: usize = 128;
 
 /// How the end of the body is found.
@@ -47,19 +49,26 @@ pub(crate) enum Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BadHttp;
 
-/// Reads the head; `None` if it is not whole yet.
-pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
+impl From<BadHttp> for Fault {
+    fn from(_: BadHttp) -> Fault {
+        Fault::BadHttp
+    }
+}
+
+/// Reads the head; `None` if it is not whole yet. One that is larger than is read here may be HTTP all the same.
+pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
     // Not initialised: clearing room for so many headers would cost more than parsing the few there are.
     let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parser = httparse::ParserConfig::default();
     let length = match parser.parse_response_with_uninit_headers(&mut response, bytes, &mut headers) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if bytes.len() > MAX_HEAD => return Err(BadHttp),
+        Ok(httparse::Status::Partial) if bytes.len() > MAX_HEAD => return Err(Fault::TooLarge),
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err(BadHttp),
+        Err(httparse::Error::TooManyHeaders) => return Err(Fault::TooLarge),
+        Err(_) => return Err(Fault::BadHttp),
     };
-    let status = response.code.ok_or(BadHttp)?;
+    let status = response.code.ok_or(Fault::BadHttp)?;
     // HTTP/1.1 keeps the connection unless it says so, HTTP/1.0 closes it unless it says so.
     let mut keep_alive = response.version == Some(1);
     let mut content_length = None;
@@ -68,10 +77,10 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
     for header in response.headers.iter() {
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
-                let value = decimal(header.value).ok_or(BadHttp)?;
+                let value = decimal(header.value).ok_or(Fault::BadHttp)?;
                 // Two different lengths are how a reply is smuggled into another.
                 if content_length.is_some_and(|earlier| earlier != value) {
-                    return Err(BadHttp);
+                    return Err(Fault::BadHttp);
                 }
                 content_length = Some(value);
             }
@@ -90,7 +99,7 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadHttp> {
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 if !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
-                    return Err(BadHttp);
+                    return Err(Fault::BadHttp);
                 }
                 chunked = true;
             }
@@ -257,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    fn head(text: &str) -> Result<Option<Head>, BadHttp> {
+    fn head(text: &str) -> Result<Option<Head>, Fault> {
         parse_head(text.as_bytes())
     }
 
@@ -311,10 +320,10 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         ] {
-            assert_eq!(head(text), Err(BadHttp), "{text:?}");
+            assert_eq!(head(text), Err(Fault::BadHttp), "{text:?}");
         }
         let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(MAX_HEAD));
-        assert_eq!(head(&endless), Err(BadHttp));
+        assert_eq!(head(&endless), Err(Fault::TooLarge));
     }
 
     #[test]

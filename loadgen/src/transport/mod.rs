@@ -230,6 +230,16 @@ impl Connection {
         self.wire.reply(span)
     }
 
+    /// All that the last exchange received: more than the reply, or less than a whole one.
+    pub(crate) fn received(&self) -> &[u8] {
+        self.wire.received()
+    }
+
+    /// Receives what still comes, for so long, up to so many bytes or to the end of the connection.
+    pub(crate) async fn receive_rest(&mut self, wait: Duration, most: usize) {
+        self.wire.receive_rest(wait, most).await;
+    }
+
     /// Whether it may carry another request.
     pub(crate) fn is_reusable(&self) -> bool {
         self.wire.reusable && self.wire.requests < self.wire.request_limit

@@ -30,7 +30,7 @@ use crate::journal::{Outcome, Told};
 use crate::protocol::card;
 use crate::protocol::error::AapCode;
 use crate::stable::mix;
-use crate::world::{Card, Door, Site, World};
+use crate::world::{Card, Door, Site, World, entity_tag};
 
 type Reply = Response<Bytes>;
 
@@ -256,10 +256,9 @@ impl Front {
         self.note_other(door.site, head);
         match carried {
             None => serve_card(card, shared.limits.card_max_age_s, headers),
-            // A card that a fault has touched is sent whole: a cache must not hide it.
             Some(carried) => {
-                let mut answer = serve_card(card, shared.limits.card_max_age_s, &HeaderMap::new());
-                *answer.body_mut() = body.into();
+                let max_age_s = shared.limits.card_max_age_s;
+                let answer = serve_touched(card, body, carried.http.as_ref(), max_age_s, headers);
                 self.carry_out(door.site, *carried, answer).await
             }
         }
@@ -334,7 +333,7 @@ impl Front {
             scratch.borrow_mut().take_notes(&mut pending.notes);
             let caller = (fields.client, fields.key);
             pending.set_facts((now.business, now.traffic_ns), caller, scene.dealer.id());
-            pending.head = fields.head;
+            pending.head = fields.head.under(scene.dealer.spec().headers);
             if said.is_err() {
                 let outcome = Outcome::Aap(AapCode::InternalError);
                 pending.notes.clear();
@@ -441,6 +440,36 @@ fn serve_card(card: &Card, max_age_s: u32, head: &HeaderMap) -> Reply {
         }
     }
     answer
+}
+
+/// The card as a fault left it. One that says something else has an entity tag of its own, so that no cache hides it; one
+/// that is only late, or delivered in another way, is known again as ever.
+fn serve_touched(
+    card: &Card,
+    body: Vec<u8>,
+    http: Option<&HttpOverride>,
+    max_age_s: u32,
+    head: &HeaderMap,
+) -> Reply {
+    let is_itself = body == card.body;
+    let told = http.and_then(|http| http.headers.iter().find(|(name, _)| *name == "etag"));
+    let etag = match told {
+        Some((_, etag)) => etag.clone(),
+        None if is_itself => card.etag.clone(),
+        None => entity_tag(&body),
+    };
+    let is_replaced = http.is_some_and(|http| http.status.is_some() || http.body.is_some());
+    let mut conditions = HeaderMap::new();
+    // Without a tag there is nothing to know it by.
+    if !is_replaced && !etag.is_empty() {
+        let dates = is_itself.then_some(header::IF_MODIFIED_SINCE);
+        for name in [header::IF_NONE_MATCH].into_iter().chain(dates) {
+            if let Some(value) = head.get(&name) {
+                conditions.insert(name, value.clone());
+            }
+        }
+    }
+    serve_card(&Card { body, etag, issued: card.issued }, max_age_s, &conditions)
 }
 
 /// IMF-fixdate (RFC 9110, section 5.6.7).

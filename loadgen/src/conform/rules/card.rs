@@ -390,10 +390,17 @@ fn interface(seen: &Evidence, keeps: impl Fn(&Address) -> bool) -> Finding {
 }
 
 fn not_modified(seen: &Evidence) -> Finding {
-    with_card(seen, |card, _| match card.again {
-        Some(304) | None => None,
-        Some(status) => Some(format!("a fetch with If-None-Match was answered with HTTP {status}")),
-    })
+    let Some(card) = &seen.card else { return Finding::not_run("no card was read") };
+    match &card.again {
+        None => Finding::not_run("the card has no ETag"),
+        Some((304, _)) => Finding::Pass,
+        Some((_, etag)) if etag.is_some() && *etag != card.etag => {
+            Finding::not_run("the card changed between two fetches")
+        }
+        Some((status, _)) => {
+            Finding::fail(format!("{}: a fetch with If-None-Match was answered with HTTP {status}", card.url))
+        }
+    }
 }
 
 fn vendor_modes(seen: &Evidence) -> Finding {

@@ -32,6 +32,12 @@ pub(super) const RULES: &[Rule] = &[
         law(|seen| of_protocol(seen, |exchange| !exchange.entries().is_empty())),
     ),
     must(
+        "error.typed",
+        "an error whose ErrorInfo is of AAP's domain has AAP's own entry",
+        "AAP e (seed 000)",
+        law(has_typed),
+    ),
+    must(
         "error.typed-whole",
         "the AAP entry has type, error_id, code, message, retryable and created_at",
         "AAP e",
@@ -226,6 +232,16 @@ fn data_array(seen: &Evidence) -> Finding {
             entries.iter().all(|entry| entry.get("@type").is_some_and(Value::is_string))
         })
     })
+}
+
+fn has_typed(seen: &Evidence) -> Finding {
+    let of_aap = |exchange: &&Exchange| {
+        exchange.entries().iter().any(|entry| {
+            let is = |name: &str, wanted: &str| entry.get(name).and_then(Value::as_str) == Some(wanted);
+            is("@type", ERROR_INFO) && is("domain", "autoagentprotocol.org")
+        })
+    };
+    judged(seen.errors().filter(of_aap), |exchange| exchange.entry(AAP_ENTRY).is_some())
 }
 
 fn typed(seen: &Evidence, keeps: impl Fn(&Exchange, &Value) -> bool) -> Finding {

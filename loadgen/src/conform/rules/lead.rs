@@ -89,7 +89,12 @@ pub(super) const RULES: &[Rule] = &[
         "AAP d.7",
         served_or(&[Refusal::Aap(&[AapCode::VehicleUnavailable])]),
     ),
-    must("lead.vehicle-open", "a vehicle of interest may have members of any name", "AAP d.5, d.7", SERVED),
+    must(
+        "lead.vehicle-open",
+        "a vehicle of interest may have members of any name",
+        "AAP d.5, d.7",
+        served_or(&[Refusal::Aap(&[AapCode::VehicleUnavailable])]),
+    ),
     must("lead.trade-in", "a lead may have a trade-in in a condition of wear", "AAP d.7", SERVED),
     must("lead.appointment", "an appointment without a time is a request", "AAP f", law(no_time)),
     must("lead.preferred-any", "preferred_contact any asks for no channel of its own", "AAP f", SERVED),

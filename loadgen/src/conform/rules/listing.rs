@@ -8,7 +8,7 @@ use dealer_sim::protocol::payload::response;
 use dealer_sim::protocol::validate::validate;
 use serde_json::Value;
 
-use super::super::evidence::{Evidence, whole};
+use super::super::evidence::{Evidence, Exchange, whole};
 use super::super::rule::{Finding, Rule};
 use super::{INVALID, law, must, should, silent};
 
@@ -208,6 +208,15 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
+/// So many calls without one that is served are no outage of a moment any more.
+const LASTING: usize = 4;
+
+/// No whole reply, or the status of a server or gateway that cannot answer now (RFC 9110, sections 15.5.9 and 15.6; RFC 6585,
+/// section 4).
+fn is_outage(exchange: &&Exchange) -> bool {
+    exchange.answer.is_err() || matches!(exchange.status(), Some(408 | 429 | 500..=599))
+}
+
 /// Calls of a skill are answered; one that is refused for a reason of the dealer's own is no breach, a skill of which no call
 /// is answered is.
 fn serves(seen: &Evidence, skill: Skill) -> Finding {
@@ -222,6 +231,10 @@ fn serves(seen: &Evidence, skill: Skill) -> Finding {
         }
         Some(first) if calls.iter().any(|exchange| exchange.typed_code().is_some()) => {
             Finding::not_run(format!("every call was refused: {}", first.said()))
+        }
+        // A dealer may be out of order for a moment; one that is so for every call serves nothing.
+        Some(first) if calls.len() < LASTING && calls.iter().all(is_outage) => {
+            Finding::not_run(format!("every call met an outage: {}", first.said()))
         }
         Some(first) => Finding::fail(format!("none of {} calls was served; {}", calls.len(), first.quote())),
     }

@@ -1,7 +1,7 @@
 //! HTTP and the JSON-RPC envelope (AAP c; JSON-RPC 2.0).
 
 use dealer_sim::protocol::Skill;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::evidence::{Answer, Evidence, Exchange, Unread};
 use super::super::rule::{Finding, Refusal, Rule};
@@ -17,7 +17,30 @@ const PUSH: &[Refusal] = &[Refusal::Code(-32003)];
 const TASK: &[Refusal] = &[Refusal::Code(-32004), Refusal::Code(-32001)];
 
 pub(super) const RULES: &[Rule] = &[
-    must("http.whole-replies", "replies are whole HTTP/1.1 messages", "RFC 9112", law(whole)),
+    must(
+        "http.whole-replies",
+        "replies are whole HTTP/1.1 messages, and begin with the status line",
+        "RFC 9112 2.1",
+        law(whole),
+    ),
+    must(
+        "http.lengths",
+        "a reply ends where its Content-Length or its last chunk says",
+        "RFC 9110 8.6; RFC 9112 6.3, 7.1",
+        law(lengths),
+    ),
+    must(
+        "http.nothing-behind",
+        "nothing follows the reply to a request",
+        "RFC 9112 6.3, 9.2",
+        law(nothing_behind),
+    ),
+    must(
+        "http.no-login",
+        "no credentials are asked for (HTTP 401) unless the card says so",
+        "AAP d.2, f",
+        law(no_login),
+    ),
     must("http.body", "a 2xx reply to a call has a body", "JSON-RPC 2.0, 5", law(body)),
     must(
         "http.json-type",
@@ -215,8 +238,58 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Ends that are not those of a connection that was lost: the server's HTTP itself is broken.
 fn whole(seen: &Evidence) -> Finding {
-    let broken = |exchange: &&Exchange| matches!(exchange.answer, Err(Fault::BadHttp));
-    let breaches = seen.exchanges.iter().filter(broken).take(3).map(Exchange::quote).collect();
+    http(seen, |exchange| match &exchange.answer {
+        Err(none) => none.fault != Fault::BadHttp,
+        Ok(answer) => answer.begins_well,
+    })
+}
+
+/// Lengths that are wrong. A connection may be lost in the middle of a document, but not behind its end.
+fn lengths(seen: &Evidence) -> Finding {
+    let mut finding = http(
+        seen,
+        |exchange| !matches!(&exchange.answer, Err(none) if none.document && none.fault != Fault::BadHttp),
+    );
+    if let Finding::Fail(breaches) = &mut finding {
+        breaches
+            .push("each time a whole JSON document came, and the length announced was another".to_owned());
+    }
+    finding
+}
+
+fn nothing_behind(seen: &Evidence) -> Finding {
+    let answered = |exchange: &&Exchange| exchange.answer.is_ok();
+    let mut breaches = Vec::new();
+    for exchange in seen.exchanges.iter().filter(answered) {
+        let Some(answer) = exchange.answered().filter(|answer| !answer.behind.is_empty()) else { continue };
+        let text = String::from_utf8_lossy(&answer.behind);
+        let text: String = text.chars().take(120).collect();
+        breaches.push(format!(
+            "[{}] HTTP {}, and {} bytes or more behind the reply: {text}",
+            exchange.label,
+            answer.status,
+            answer.behind.len()
+        ));
+    }
+    breaches.truncate(3);
+    Finding::of(breaches, seen.exchanges.iter().filter(answered).count(), "nothing was answered")
+}
+
+/// Search must not demand a login, nor any skill one that the card does not declare.
+fn no_login(seen: &Evidence) -> Finding {
+    let asked = seen.card.as_ref().and_then(|card| card.card()?.get("securityRequirements")?.as_array());
+    // An empty requirement among them is the anonymous way in.
+    if asked.is_some_and(|list| !list.is_empty() && !list.iter().any(|one| one == &Value::Object(Map::new())))
+    {
+        return Finding::not_run("the card asks for credentials");
+    }
+    http(seen, |exchange| exchange.status() != Some(401))
+}
+
+/// A rule on every exchange, whatever came of it.
+fn http(seen: &Evidence, keeps: impl Fn(&Exchange) -> bool) -> Finding {
+    let breaches =
+        seen.exchanges.iter().filter(|exchange| !keeps(exchange)).take(3).map(Exchange::quote).collect();
     Finding::of(breaches, seen.exchanges.iter().filter(|e| e.answer.is_ok()).count(), "nothing was answered")
 }
 

@@ -1,13 +1,16 @@
 //! `inventory.vehicle`.
 
-use super::open;
+use super::{open, trim};
+use crate::dealer::Dealer;
 use crate::faults::effect::Behaviour;
+use crate::faults::magic;
 use crate::inventory::{Inventory, Lookup};
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
 use crate::protocol::json::Value;
 
 pub(super) fn handle(
+    dealer: &Dealer,
     stock: &Inventory,
     payload: Value<'_>,
     behaviour: Option<Behaviour>,
@@ -15,7 +18,9 @@ pub(super) fn handle(
 ) -> Result<(), AapError> {
     let row = listed(stock, payload, behaviour)?;
     open(out, Skill::InventoryVehicle);
+    let from = out.len();
     stock.detail(row, out);
+    trim(dealer, from, out);
     out.push(b'}');
     Ok(())
 }
@@ -34,10 +39,12 @@ pub(super) fn listed(
             .find_map(|(name, value)| value.map(|value| (name, value.chars().take(64).collect::<String>())))
             .unwrap_or_default()
     };
+    let is_sold = behaviour == Some(Behaviour::SoldUnderYou);
+    // A sale may be asked for by a magic value in the very member that names the vehicle.
+    let is_magic = || magic::find(Skill::InventoryVehicle, object, |_| Some("")).is_some();
     match stock.find(vin, number, vehicle_id) {
-        Lookup::Listed(row) if behaviour != Some(Behaviour::SoldUnderYou) => Ok(row),
-        // A fault may ask for it by a magic value in the very member that names the vehicle.
-        found if found != Lookup::Unknown || behaviour == Some(Behaviour::SoldUnderYou) => {
+        Lookup::Listed(row) if !is_sold => Ok(row),
+        found if found != Lookup::Unknown || (is_sold && is_magic()) => {
             let (name, value) = named();
             let text =
                 format!("the vehicle with {name} {value:?} is no longer available; search for another");

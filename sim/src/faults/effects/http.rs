@@ -29,7 +29,8 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "HTTP 400 with a page of HTML, as a gateway that dislikes the request",
         Apply::Http(|args| gateway(400, "Bad Request", args)),
     ),
-    lawful(
+    // No login may be demanded that the card does not declare (AAP digest, d.2 and f).
+    breach(
         FAMILY,
         "http_401",
         &[],
@@ -268,7 +269,8 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             head("content-length", CHUNKED, &[Step::WriteRaw(b"40000000\r\n"), REST, Step::Close])
         }),
     ),
-    breach(
+    // As silence_in_body: a message that has not ended yet breaks no rule.
+    lawful(
         FAMILY,
         "http_chunks_unfinished",
         &[],

@@ -194,11 +194,12 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             });
         }),
     ),
-    lawful(
+    // AAP asks for no check digit (AAP digest, d.5); that the dealer does not know its own listings again is the breach (d.4).
+    breach(
         FAMILY,
         "vin_bad_check_digit",
         &[],
-        "VINs keep their form and have a wrong ninth place (ISO 3779), which AAP does not check",
+        "VINs keep their form and have a wrong ninth place (ISO 3779); asked for by them, the dealer knows no such vehicle",
         Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, spoil_vin))),
     ),
     breach(
