@@ -13,7 +13,7 @@ pub const MAX_TESTS: usize = 64;
 /// Characters of a test's name.
 const MAX_NAME: usize = 128;
 /// A call that is under way when others after it have ended is waited for this long, in nanoseconds of traffic time.
-const HOLD_NS: u64 = 2_000_000_000;
+const HOLD_NS: u64 = 10_000_000_000;
 /// Entries that wait to be put in order.
 const MAX_HELD: usize = 20_000;
 

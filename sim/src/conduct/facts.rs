@@ -123,6 +123,11 @@ impl<'e> Facts<'e> {
         self.message()?.get(member)?.as_str().filter(|text| !text.is_empty())
     }
 
+    /// Whose turn it is, as far as the caller knew: a client may serve several customers at once.
+    pub(super) fn thread(&self) -> String {
+        format!("{} {}", self.entry.dealer, self.said("contextId").unwrap_or_default())
+    }
+
     pub(super) fn payload(&self) -> Option<&Value> {
         self.message()?.get("parts")?.get(0)?.get("data")
     }

@@ -78,7 +78,7 @@ pub(super) struct Listing {
     pub(super) looked_up: bool,
 }
 
-/// A payload that was refused for its faults.
+/// A payload, and its faults if it was refused for any.
 #[derive(Debug, Clone)]
 pub(super) struct Refused {
     pub(super) places: Vec<String>,
@@ -108,8 +108,6 @@ pub(super) struct Relation {
     pub(super) quiet: Option<(u64, u64, u64)>,
     /// Whether something was refused for good.
     pub(super) was_refused: bool,
-    /// For each skill the last refusal of a payload.
-    pub(super) faults: BTreeMap<&'static str, Refused>,
     /// Vehicles that were unavailable, since the last search.
     pub(super) unavailable: Vec<(String, u64)>,
     /// A reply that was shown did not go wholly into the journal.
@@ -134,6 +132,8 @@ pub(super) struct Client {
     pub(super) listings: Table<String, Listing>,
     pub(super) pages: Table<u64, (u64, u64, u64)>,
     pub(super) searches: Table<u64, VecDeque<(u64, u64)>>,
+    /// For each dealer, skill and conversation the last answer to a payload: what was wrong with it.
+    pub(super) refused: Table<u64, Refused>,
 }
 
 impl Client {
@@ -151,8 +151,9 @@ impl Client {
             lead_keys: Table::new(256),
             leads: Table::new(256),
             listings: Table::new(1024),
-            pages: Table::new(128),
+            pages: Table::new(512),
             searches: Table::new(128),
+            refused: Table::new(256),
         }
     }
 
@@ -167,6 +168,7 @@ impl Client {
             + self.listings.lost
             + self.pages.lost
             + self.searches.lost
+            + self.refused.lost
     }
 }
 

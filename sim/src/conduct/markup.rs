@@ -82,6 +82,8 @@ fn broken(rules: &[RuleReport]) -> Vec<&RuleReport> {
     broken
 }
 
+/// Findings of a rule that the text shows.
+const SHOWN: usize = 3;
 /// Columns of the text.
 const WIDTH: usize = 110;
 
@@ -119,11 +121,11 @@ pub(super) fn text(report: &Report) -> String {
         for rule in broken(&client.rules) {
             let rules = rule.rule;
             _ = writeln!(out, "\n  {} {}: {}", rules.severity.word().to_uppercase(), rules.id, rules.title);
-            for finding in &rule.findings {
+            for finding in rule.findings.iter().take(SHOWN) {
                 paragraph(&mut out, "    - ", &plain(&finding.text));
                 _ = writeln!(out, "      {}", evidence(finding));
             }
-            let more = rule.broken.saturating_sub(rule.findings.len() as u64);
+            let more = rule.broken.saturating_sub(rule.findings.len().min(SHOWN) as u64);
             if more > 0 {
                 _ = writeln!(out, "    - and {more} more");
             }

@@ -233,7 +233,7 @@ impl Agent {
             Some("conversation.context_carried") => None,
             Some("conversation.context_of_other_dealer") if other.is_some() => other,
             Some("conversation.context_made_up") if dealer.context.is_some() => {
-                Some(format!("mine-{}", self.count))
+                Some(format!("mine-{message_id}"))
             }
             _ => dealer.context.clone(),
         };

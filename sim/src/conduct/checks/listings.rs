@@ -135,7 +135,9 @@ fn search(case: &mut Case<'_>, client: &mut Client, payload: &Value) {
         format!("{} vehicles were asked for at once", limit.unwrap_or_default())
     });
     let dealer = stable_hash(12, facts.entry.dealer.as_bytes());
-    let (skip, key) = (number("skip").unwrap_or(0), dealer ^ print_of(payload, &["pagination"]));
+    // Several customers of a client may page through the same list.
+    let thread = stable_hash(14, facts.conversation().unwrap_or_default().as_bytes());
+    let (skip, key) = (number("skip").unwrap_or(0), dealer ^ thread ^ print_of(payload, &["pagination"]));
     // (entry, its skip, where the next page begins)
     let last = client.pages.get(&key).copied();
     // Of pages that are fetched at a time any may come first.

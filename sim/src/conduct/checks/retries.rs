@@ -30,7 +30,9 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     // A lead is the same without what may rightly or wrongly change when it is sent again.
     let skipped: &[&str] =
         if skill == Skill::LeadSubmit { &["idempotency_key", "submitted_at"] } else { &[] };
-    let same = format!("{dealer} {} {:x}", skill.id(), print_of(payload, skipped));
+    // A lead names its customer; other requests are told apart by their conversation.
+    let thread = if skill == Skill::LeadSubmit { dealer.clone() } else { facts.thread() };
+    let same = format!("{thread} {} {:x}", skill.id(), print_of(payload, skipped));
     let key = crate::stable::stable_hash(10, same.as_bytes());
     let lead_key = payload["idempotency_key"].as_str().map(str::to_owned);
     // One that came before the failure was told is no retry of it.
@@ -173,17 +175,17 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
             format!("the dealer found {faults} in the payload, at {}{more}", shown.join(", "))
         });
     }
-    let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
     let exact = facts.payload().map_or(0, |payload| print_of(payload, &[]));
     if facts.aap() == Some(AapCode::RateLimited) || facts.failure() == Some(Failure::Lost) {
         return;
     }
-    let before = relation.faults.remove(skill.id());
+    let key = crate::stable::stable_hash(13, format!("{} {}", facts.thread(), skill.id()).as_bytes());
+    let before = client.refused.get(&key).filter(|before| !before.places.is_empty()).cloned();
     // An unchanged request mends nothing; that is a rule of its own.
     let was_mended = |before: &Refused| facts.arrived >= before.told && before.exact != exact && !is_made_up;
-    if let Some(before) = before.filter(was_mended) {
+    if let Some(before) = before.as_ref().filter(|before| was_mended(before)) {
         let listed = before.places.len();
-        let left: Vec<_> = before.places.into_iter().filter(|place| places.contains(place)).collect();
+        let left: Vec<_> = before.places.iter().filter(|place| places.contains(place)).cloned().collect();
         // Where nothing was mended it is another request with the same faults: they break rules of their own.
         if left.len() < listed {
             case.check(R::MendedAtOnce, left.is_empty(), &[before.seq], || {
@@ -197,8 +199,7 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
             });
         }
     }
-    if !places.is_empty() {
-        let refused = Refused { places, seq: facts.seq(), told: facts.ended, exact };
-        relation.faults.insert(skill.id(), refused);
+    if before.is_some() || !places.is_empty() {
+        client.refused.put(key, Refused { places, seq: facts.seq(), told: facts.ended, exact });
     }
 }

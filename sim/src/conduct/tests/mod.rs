@@ -333,6 +333,37 @@ fn pages_that_fail_or_come_at_a_time_leave_no_gap() {
 }
 
 #[test]
+fn several_customers_of_a_client_are_told_apart_by_their_conversations() {
+    let of = |talk: &mut Talk, customer: &str| {
+        talk.last().conversation = Some(customer.to_owned());
+        talk.edit_message(|message| message["contextId"] = customer.into());
+    };
+    let mut talk = Talk::default();
+    talk.opened();
+    for (place, customer) in ["anna", "ben", "cleo"].into_iter().enumerate() {
+        // Each at another place of the same list, after the same refusal, with faults of their own.
+        of(talk.page(20), customer);
+        of(
+            talk.call(Skill::InventoryVehicle, json!({ "vin": "V" })).fails(
+                VehicleUnavailable,
+                false,
+                &json!({}),
+            ),
+            customer,
+        );
+        let faults = [&["/a", "/b"][..], &["/b"], &["/b", "/c"]][place];
+        talk.filtered(place as u64).invalid(faults);
+        of(&mut talk, customer);
+    }
+    assert_eq!(
+        talk.with(Status::Broken),
+        BTreeSet::from(["errors.valid_payload"]),
+        "{}",
+        talk.judge().report(None)
+    );
+}
+
+#[test]
 fn a_payload_that_was_refused_with_a_wrong_media_type_is_known_by_its_type() {
     let mut talk = Talk::default();
     talk.opened().page(20).edit_message(|message| message["parts"][0]["mediaType"] = "text/plain".into());
