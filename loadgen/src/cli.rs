@@ -116,7 +116,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "URL", env = "DEALER_LOADGEN_ENDPOINT_RAW", help_heading = "Dealer")]
     pub endpoint_raw: Option<String>,
 
-    /// The contract to speak, 3.0 or 2.0; taken from the card unless given
+    /// The contract to speak: 3.0, 2.0, 1.3, 1.2, 1.1 or 1.0; taken from the card unless given
     #[arg(long, value_name = "VERSION", env = "DEALER_LOADGEN_CONTRACT", help_heading = "Dealer")]
     pub contract: Option<String>,
 

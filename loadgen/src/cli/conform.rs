@@ -12,7 +12,7 @@ pub struct ConformArgs {
     #[arg(long, value_name = "URL", env = "DEALER_LOADGEN_ENDPOINT", help_heading = "Dealer")]
     pub endpoint: Option<String>,
 
-    /// The contract to judge by, 3.0 or 2.0; taken from the card unless given
+    /// The contract to judge by, such as 3.0, 2.0 or 1.2; taken from the card unless given
     #[arg(long, value_name = "VERSION", env = "DEALER_LOADGEN_CONTRACT", help_heading = "Dealer")]
     pub contract: Option<String>,
 
