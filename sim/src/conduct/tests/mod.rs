@@ -341,6 +341,9 @@ fn several_customers_of_a_client_are_told_apart_by_their_conversations() {
     let mut talk = Talk::default();
     talk.opened();
     for (place, customer) in ["anna", "ben", "cleo"].into_iter().enumerate() {
+        // Each opens a conversation of its own.
+        talk.search().edit_message(|message| message["contextId"] = "".into());
+        talk.last().conversation = Some(customer.to_owned());
         // Each at another place of the same list, after the same refusal, with faults of their own.
         of(talk.page(20), customer);
         of(

@@ -179,7 +179,6 @@ impl Talk {
             if !same_message {
                 request["params"]["message"]["messageId"] = format!("m-again-{seq}").into();
             }
-            request["params"]["message"]["contextId"] = "ctx-metro".into();
         })
     }
 
