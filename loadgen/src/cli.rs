@@ -49,6 +49,9 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// The commands that take flags from a file (`--config`).
+pub(crate) const WITH_FILE: [&str; 4] = ["run", "check", "find-max", "sweep"];
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -79,6 +82,10 @@ pub struct CheckArgs {
     /// Scenario files; several mix with equal weight
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
+
+    /// Flags of the load from a TOML file, named as they are here (rate = "100/s"); a flag or variable given wins
+    #[arg(long, value_name = "FILE", env = "DEALER_LOADGEN_CONFIG")]
+    pub config: Option<PathBuf>,
 
     /// The load to explain.
     #[command(flatten)]
@@ -127,6 +134,11 @@ pub struct RunArgs {
     /// Speak the unreleased contract 2.0 to a host other than this one, which you know to be a test system
     #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
     pub allow_draft_contract: bool,
+
+    /// Flags from a TOML file, named as they are here (rate = "100/s"); a flag or variable given wins, but one that excludes
+    /// another of the file is refused beside it
+    #[arg(long, value_name = "FILE", env = "DEALER_LOADGEN_CONFIG")]
+    pub config: Option<PathBuf>,
 
     /// What is sent when.
     #[command(flatten)]
@@ -268,4 +280,36 @@ pub struct RunArgs {
     /// Show no progress
     #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = BoolishValueParser::new(), help_heading = "Output")]
     pub quiet: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, FromArgMatches};
+    use dealer_sim::flags_file;
+
+    use super::*;
+
+    #[test]
+    fn a_file_sets_flags_and_a_flag_wins() {
+        let table =
+            "rate = \"7/s\"\nquiet = true\nthreshold = [\"p99<1s\", \"errors<1%\"]\nmax-in-flight = 5";
+        let table = table.parse().unwrap();
+        let command = flags_file::apply(Cli::command(), &WITH_FILE, "c.toml", &table).unwrap();
+        command.clone().debug_assert();
+        let read = |flags: &[&str]| {
+            let line = [&["dealer-loadgen", "run", "s.yaml"], flags].concat();
+            let matches = command.clone().try_get_matches_from(line).unwrap();
+            match Cli::from_arg_matches(&matches).unwrap().command {
+                Command::Run(run) => run,
+                _ => panic!("not run"),
+            }
+        };
+        let run = read(&[]);
+        assert_eq!((run.load.rate.as_deref(), run.quiet, run.thresholds.len()), (Some("7/s"), true, 2));
+        assert_eq!(run.load.max_in_flight, "5");
+        assert_eq!(read(&["--rate", "9/s"]).load.rate.as_deref(), Some("9/s"));
+        let wrong = "rat = \"7/s\"\nquiet = \"yes\"".parse().unwrap();
+        let error = flags_file::apply(Cli::command(), &WITH_FILE, "c.toml", &wrong).unwrap_err().to_string();
+        assert!(error.contains("\"rat\" is no flag") && error.contains("\"quiet\" must be true"), "{error}");
+    }
 }

@@ -20,6 +20,7 @@ use crate::cli::{
 };
 use crate::dealer::DealerSpec;
 use crate::faults::{Plan, Repro, Trigger, catalogue, explain, registry};
+use crate::flags_file::ConfigError;
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::journal;
 use crate::protocol::HeaderMode;
@@ -60,7 +61,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return ExitCode::from(u8::from(!asked_for));
         }
-        Err(error @ cli::ConfigError::Read { .. }) => return report(&Failed::running(error)),
+        Err(error @ ConfigError::Read { .. }) => return report(&Failed::running(error)),
         Err(error) => return report(&Failed::input(error)),
     };
     match run(cli) {
