@@ -138,12 +138,12 @@ pub struct ServeArgs {
     /// Base URL that the agent card gives, when clients reach the dealer under another address.
     #[arg(long, env = "DEALER_SIM_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
-    /// AAP contract to speak.
-    #[arg(long, env = "DEALER_SIM_CONTRACT", default_value = "3.0", value_name = "3.0|2.0")]
+    /// AAP contract to speak: 3.0, 2.0 (the draft), 1.3, 1.2, 1.1 or 1.0.
+    #[arg(long, env = "DEALER_SIM_CONTRACT", default_value = Contract::NEWEST.name, value_name = "VERSION")]
     pub contract: Contract,
-    /// What to do with requests that lack the A2A headers: accept ("pinned") or refuse ("strict") [default: pinned for 3.0,
-    /// strict for 2.0]
-    #[arg(long, env = "DEALER_SIM_HEADERS", value_name = "pinned|strict")]
+    /// What to do with the A2A headers: accept requests that lack them ("pinned"), refuse those ("strict"), or overlook the
+    /// headers whatever they say ("ignored") [default: pinned for 3.0, strict for 2.0, ignored for 1.x]
+    #[arg(long, env = "DEALER_SIM_HEADERS", value_name = "pinned|strict|ignored")]
     pub headers: Option<HeaderChoice>,
     #[command(flatten)]
     #[allow(missing_docs)]
@@ -267,6 +267,7 @@ pub enum AdminAddress {
 pub enum HeaderChoice {
     Pinned,
     Strict,
+    Ignored,
 }
 
 impl From<HeaderChoice> for HeaderMode {
@@ -274,6 +275,7 @@ impl From<HeaderChoice> for HeaderMode {
         match choice {
             HeaderChoice::Pinned => HeaderMode::Pinned,
             HeaderChoice::Strict => HeaderMode::Strict,
+            HeaderChoice::Ignored => HeaderMode::Ignored,
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::protocol::error::{
     write_protocol_error,
 };
 use crate::protocol::json::{Doc, Kind, Value};
-use crate::protocol::{Skill, headers};
+use crate::protocol::{HeaderMode, Skill, headers};
 use crate::stable::stable_hash;
 
 /// Calls that one batch may hold.
@@ -252,10 +252,11 @@ impl Run<'_> {
             headers::check_version(spec.headers, lines(headers::VERSION))?;
         }
         call::check_method(envelope.method)?;
-        if head.extension != Sent::Right {
-            headers::check_extensions(spec.contract, spec.headers, lines(headers::EXTENSIONS))?;
-        }
-        self.activated = true;
+        self.activated = if head.extension == Sent::Right {
+            spec.headers != HeaderMode::Ignored
+        } else {
+            headers::check_extensions(spec.contract, spec.headers, lines(headers::EXTENSIONS))?
+        };
         let message = call::read_message(envelope.params, &spec.contract.features)?;
         let skill = call::choose_skill(&message, &spec.skills)?;
         Ok(Admitted { message, skill })

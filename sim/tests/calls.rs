@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "calls/contracts.rs"]
+mod contracts;
+
 use dealer_sim::dealer::clock::Now;
 use dealer_sim::dispatch::{Fields, Request, Scratch};
 use dealer_sim::protocol::{Contract, HeaderMode, Skill};

@@ -75,7 +75,7 @@ fn health_tells_by_its_exit_code() {
 #[test]
 fn wrong_usage_is_1_and_says_what_is_allowed() {
     for (arguments, part) in [
-        (&["serve", "--contract", "9.9"][..], "the contracts are 2.0 and 3.0"),
+        (&["serve", "--contract", "9.9"][..], "the contracts are 1.0, 1.1, 1.2, 1.3, 2.0 and 3.0"),
         (&["serve", "--skills", "lead.retract"], "lead.submit"),
         (&["serve", "--rate-limit", "fast"], "100/s,burst=20"),
         (&["serve", "--clock", "noon"], "2026-01-01T12:00:00Z"),

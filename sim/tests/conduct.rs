@@ -199,6 +199,24 @@ fn headers_are_judged_strictly_though_the_endpoint_is_lenient() {
 }
 
 #[test]
+fn contracts_before_2_0_have_no_header_rules_and_all_others() {
+    let flags =
+        ["--seed", "7", "--vehicles", "60", "--contract", "1.2", "--rate-limit", "1/s,burst=2,key=client"];
+    let sim = Sim::start(&flags);
+    // Its headers are those of contract 3.0, which a 1.2 dealer does not even read.
+    let mut hammer = Agent::new(&sim, "hammer");
+    hammer.fetch_card();
+    (0..4).for_each(|page| _ = hammer.search(page * 5));
+    let judged = report(&sim, "?client=hammer");
+    let broken = with(&judged, "broken");
+    assert_eq!(broken, ["retry.wait_for_hint", "retry.retryable_is_retried", "load.paging"], "{judged:#}");
+    let silent = with(&judged, "not_seen");
+    for rule in ["envelope.a2a_version", "envelope.a2a_extensions"] {
+        assert!(silent.iter().any(|id| id == rule), "{silent:?}");
+    }
+}
+
+#[test]
 fn a_test_is_bounded_by_begin_and_end() {
     let sim = Sim::start(&["--seed", "7", "--vehicles", "60"]);
     let mut agent = Agent::new(&sim, "agent");

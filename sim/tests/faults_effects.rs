@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use dealer_sim::faults::effect::{Arg, Class, DelayFacts, Lawfulness, ParamKind};
 use dealer_sim::faults::registry::find;
-use dealer_sim::faults::{Apply, Draw, EffectInfo, Slot, registry};
+use dealer_sim::faults::{Apply, Draw, EffectInfo, Slot, catalogue, registry};
 use samples::{args, context, literal};
 
 #[test]
@@ -154,4 +154,15 @@ fn slots_follow_from_the_way_of_applying() {
     }
     assert_eq!(find("vehicle_unavailable").unwrap().lawfulness, Lawfulness::Lawful);
     assert_eq!(find("duplicate_members").unwrap().lawfulness, Lawfulness::Breach);
+    for (name, breaks) in [
+        ("vehicle_unavailable", &[][..]),
+        ("duplicate_members", &["1.0", "1.1", "1.2", "1.3", "2.0", "3.0"]),
+        ("rate_limited_as_32002", &["2.0", "3.0"]),
+        ("error_data_object", &["2.0", "3.0"]),
+    ] {
+        let catalogue = catalogue::json();
+        let mut entries = catalogue["effects"].as_array().unwrap().iter();
+        let entry = entries.find(|entry| entry["name"] == name).unwrap();
+        assert_eq!(entry["breaks"], serde_json::json!(breaks), "{name}");
+    }
 }

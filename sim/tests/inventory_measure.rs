@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dealer_sim::dealer::lot::Lot;
-use dealer_sim::inventory::{Column, Inventory, Number, Profile, Query, Scratch, SortField, SortOrder, Spec};
+use dealer_sim::inventory::{
+    Column, FacetKeys, Inventory, Number, Profile, Query, Scratch, SortField, SortOrder, Spec,
+};
 use jiff::civil::Date;
 
 const DAY: Date = Date::constant(2026, 1, 1);
@@ -112,7 +114,7 @@ fn measure() {
             let bytes = out.len();
             let facets = median(11, || {
                 out.clear();
-                inventory.facets(&query, &mut scratch, &mut out);
+                inventory.facets(&query, FacetKeys::ALL, &mut scratch, &mut out);
             });
             println!(
                 "{name:40} {total:8} matches  search {search:10.1?} ({bytes} bytes)  facets {facets:10.1?}"

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
 use dealer_sim::inventory::{
-    Column, ImportDefaults, ImportFormat, Inventory, Number, Profile, Query, Scratch, SortField, SortOrder,
-    Spec,
+    Column, FacetKeys, ImportDefaults, ImportFormat, Inventory, Number, Profile, Query, Scratch, SortField,
+    SortOrder, Spec,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -404,7 +404,7 @@ proptest! {
         prop_assert_eq!(page.rows, &expected[..]);
         // The buffers of one search leave nothing behind for the next.
         let mut facets = Vec::new();
-        model.inventory.facets(&query, &mut scratch, &mut facets);
+        model.inventory.facets(&query, FacetKeys::ALL, &mut scratch, &mut facets);
         let again = model.inventory.search(&query, &mut scratch);
         prop_assert_eq!((again.total as usize, again.rows), (rows.len(), &expected[..]));
     }
@@ -415,7 +415,7 @@ proptest! {
         let mut query = Query::new();
         ask.fill(&model.inventory, &mut query);
         let mut facets = Vec::new();
-        model.inventory.facets(&query, &mut Scratch::default(), &mut facets);
+        model.inventory.facets(&query, FacetKeys::ALL, &mut Scratch::default(), &mut facets);
         let facets: Value = serde_json::from_slice(&facets).unwrap();
         prop_assert_eq!(normal(facets), normal(model.facets(&model.rows(&ask))));
     }
@@ -445,7 +445,7 @@ proptest! {
 fn facets_have_the_keys_of_the_digest_in_order() {
     let model = &STOCKS[0];
     let mut facets = Vec::new();
-    model.inventory.facets(&Query::new(), &mut Scratch::default(), &mut facets);
+    model.inventory.facets(&Query::new(), FacetKeys::ALL, &mut Scratch::default(), &mut facets);
     let text = String::from_utf8(facets).unwrap();
     let keys = [
         "makes",
@@ -480,7 +480,7 @@ fn facets_have_the_keys_of_the_digest_in_order() {
     let mut query = Query::new();
     query.vin(&model.inventory, "nothing has this");
     let mut empty = Vec::new();
-    model.inventory.facets(&query, &mut Scratch::default(), &mut empty);
+    model.inventory.facets(&query, FacetKeys::ALL, &mut Scratch::default(), &mut empty);
     assert_eq!(empty, b"{}");
 }
 

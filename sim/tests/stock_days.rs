@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use dealer_sim::dealer::lot::{EditError, Lot};
 use dealer_sim::inventory::{
-    ChangeError, Column, ExportFormat, ImportDefaults, ImportFormat, Inventory, Lookup, Number, Profile,
-    Query, Scratch, SortField, SortOrder, Spec, Status, vin,
+    ChangeError, Column, ExportFormat, FacetKeys, ImportDefaults, ImportFormat, Inventory, Lookup, Number,
+    Profile, Query, Scratch, SortField, SortOrder, Spec, Status, vin,
 };
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
@@ -59,7 +59,7 @@ fn by_id(stock: &Inventory) -> HashMap<String, Value> {
 /// The order of stock numbers, the counts of all facets, and all listings: what a change must not leave half done.
 fn seen(stock: &Inventory) -> String {
     let (mut query, mut scratch, mut out) = (Query::new(), Scratch::default(), Vec::new());
-    stock.facets(&query, &mut scratch, &mut out);
+    stock.facets(&query, FacetKeys::ALL, &mut scratch, &mut out);
     query.sort(SortField::Stock, SortOrder::Ascending);
     query.page(0, u32::MAX);
     for row in stock.search(&query, &mut scratch).rows {
@@ -261,7 +261,7 @@ fn facets_are_counts(stock: &Inventory, fill: impl Fn(&mut Query)) {
     let (mut query, mut scratch, mut out) = (Query::new(), Scratch::default(), Vec::new());
     fill(&mut query);
     query.page(0, u32::MAX);
-    stock.facets(&query, &mut scratch, &mut out);
+    stock.facets(&query, FacetKeys::ALL, &mut scratch, &mut out);
     let facets: Value = serde_json::from_slice(&out).unwrap();
     let page = stock.search(&query, &mut scratch);
     let listings: Vec<Value> = page

@@ -9,7 +9,7 @@ use super::skills::FAULT_INJECTION;
 use crate::inventory::Fixtures as StockFixtures;
 
 /// What `/fixtures` answers. A value that the stock has no example of is absent; a generated stock of 20 vehicles or more
-/// has all of them.
+/// has all of them that its contract can show.
 #[derive(Debug, Serialize)]
 pub struct Fixtures {
     #[serde(flatten)]
@@ -26,9 +26,13 @@ impl Dealer {
     /// Values to test with.
     pub fn fixtures(&self, now: Now) -> Fixtures {
         let desk = self.desk();
+        let mut stock = self.inventory().fixtures();
+        if !self.spec().contract.features.fees {
+            stock.vin_with_fees = None;
+        }
         let slot = |slot: Option<jiff::Timestamp>| slot.map(to_rfc3339);
         Fixtures {
-            stock: self.inventory().fixtures(),
+            stock,
             busy_slot: slot(desk.diary.busy_slot(Kind::Service, now.business)),
             blocked_slot: slot(desk.diary.blocked_slot(Kind::Service, now.business)),
             fault_injection: FAULT_INJECTION,

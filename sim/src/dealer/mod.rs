@@ -19,8 +19,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::faults::counters::Occurrences;
-use crate::inventory::{GenerateError, Inventory, Profile, Rooftop};
-use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::inventory::{FacetKeys, GenerateError, Inventory, Profile, Rooftop};
+use crate::protocol::{Contract, HeaderMode, Skill, payload};
 use crate::share::Share;
 use clock::ClockMode;
 use conversation::Conversations;
@@ -77,6 +77,25 @@ pub struct Desk {
     pub diary: Diary,
 }
 
+/// What of its stock a dealer shows: what its contract has words for. Worked out once, since every listing asks.
+#[derive(Debug)]
+pub struct Shown {
+    /// Members that later contracts brought; listings go without them.
+    pub later_members: Vec<&'static str>,
+    /// The keys of Facets.
+    pub facet_keys: FacetKeys,
+}
+
+impl Shown {
+    fn under(contract: Contract) -> Shown {
+        let features = &contract.features;
+        Shown {
+            later_members: payload::later_members(features),
+            facet_keys: FacetKeys::known(|name| payload::knows_facet(name, features)),
+        }
+    }
+}
+
 /// A dealer: what it is and what it remembers.
 #[derive(Debug)]
 pub struct Dealer {
@@ -84,6 +103,7 @@ pub struct Dealer {
     profile: Profile,
     lot: Lot,
     information: Vec<u8>,
+    shown: Shown,
     desk: Mutex<Desk>,
     conversations: Conversations,
     buckets: Option<Mutex<Buckets>>,
@@ -106,7 +126,8 @@ impl Dealer {
         let diary = Diary::new(spec.seed, day, places(&profile), spec.share);
         let lot = Lot::new(inventory, day, spec.seed, profile.dealer_id.clone());
         Dealer {
-            information: profile.information().into_bytes(),
+            information: information(&profile, spec.contract).into_bytes(),
+            shown: Shown::under(spec.contract),
             desk: Mutex::new(Desk { leads: Leads::new(spec.share), diary }),
             conversations: Conversations::new(spec.share),
             buckets: spec.rate_limit.map(|_| Mutex::new(Buckets::new(spec.share))),
@@ -156,6 +177,11 @@ impl Dealer {
     /// The `data` of `dealer.information.response`, ready to send.
     pub fn information(&self) -> &[u8] {
         &self.information
+    }
+
+    /// What of its stock it shows.
+    pub fn shown(&self) -> &Shown {
+        &self.shown
     }
 
     /// Listings on a page at most.
@@ -214,6 +240,16 @@ impl Dealer {
     pub fn buckets(&self) -> Option<MutexGuard<'_, Buckets>> {
         Some(self.buckets.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The object is closed: what a contract does not know of it must not be there.
+fn information(profile: &Profile, contract: Contract) -> String {
+    if contract.features.fees {
+        return profile.information();
+    }
+    let mut profile = profile.clone();
+    profile.rooftops.iter_mut().for_each(|rooftop| rooftop.fees = None);
+    profile.information()
 }
 
 fn places(profile: &Profile) -> Vec<Place> {

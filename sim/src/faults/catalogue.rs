@@ -8,6 +8,7 @@ use super::effect::{EffectInfo, Lawfulness, Param, ParamKind};
 use super::magic;
 use super::registry::registry;
 use super::when::Reach;
+use crate::protocol::Contract;
 
 fn kind(param: &Param) -> String {
     match param.kind {
@@ -20,11 +21,18 @@ fn kind(param: &Param) -> String {
     }
 }
 
-fn lawfulness(effect: &EffectInfo) -> &'static str {
+fn lawfulness(effect: &EffectInfo) -> String {
     match effect.lawfulness {
-        Lawfulness::Lawful => "lawful",
-        Lawfulness::Breach => "breach",
+        Lawfulness::Lawful => "lawful".to_owned(),
+        Lawfulness::Breach => "breach".to_owned(),
+        Lawfulness::BreachOf(_) => format!("breach of {}", breached(effect).join(" and ")),
     }
+}
+
+/// The contracts that an effect breaks.
+fn breached(effect: &EffectInfo) -> Vec<&'static str> {
+    let broken = |contract: &Contract| !effect.lawfulness.is_lawful(*contract);
+    Contract::ALL.into_iter().filter(broken).map(|contract| contract.name).collect()
 }
 
 /// One effect, in a paragraph.
@@ -69,6 +77,7 @@ pub fn json() -> Value {
                 "slot": effect.apply.slot().word(),
                 "class": effect.class.word(),
                 "lawfulness": lawfulness(effect),
+                "breaks": breached(effect),
                 "touches_calls": reach.calls,
                 "touches_discovery": reach.discovery,
                 "sees": effect.sees,

@@ -102,6 +102,19 @@ pub enum Lawfulness {
     Lawful,
     /// It breaks the contract or a protocol below it.
     Breach,
+    /// It breaks these contracts; the others allow it.
+    BreachOf(&'static [Contract]),
+}
+
+impl Lawfulness {
+    /// Whether a dealer may do it under a contract.
+    pub fn is_lawful(self, contract: Contract) -> bool {
+        match self {
+            Lawfulness::Lawful => true,
+            Lawfulness::Breach => false,
+            Lawfulness::BreachOf(contracts) => !contracts.contains(&contract),
+        }
+    }
 }
 
 /// How a trigger or an effect depends on the order in which requests arrive. The same seed gives the same faults at any
@@ -272,7 +285,7 @@ pub struct EffectInfo {
     pub family: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
-    /// Whether a dealer may do this, under every contract served.
+    /// Whether a dealer may do this.
     pub lawfulness: Lawfulness,
     /// What a client sees, in a sentence.
     pub sees: &'static str,

@@ -212,6 +212,7 @@ fn effect_lines(effect: &Arc<Effect>, draw: &mut Draw) -> Vec<String> {
     let lawful = match info.lawfulness {
         Lawfulness::Lawful => "a conforming dealer may do this",
         Lawfulness::Breach => "a breach of the contract or of a protocol below it",
+        Lawfulness::BreachOf(_) => "a breach of contracts from 2.0 on; those before allow it",
     };
     let mut lines = vec![
         format!("Then: {effect}, in the slot {slot}, unless a rule before it takes the slot; {lawful}."),

@@ -33,6 +33,25 @@ const FACETS: [(&str, Facet); 21] = [
     ("electric_range_mi_range", Facet::Range(Number::ElectricRange)),
 ];
 
+/// Which keys the Facets of a dealer may have: those that its contract knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FacetKeys(u32);
+
+impl FacetKeys {
+    /// Every key.
+    pub const ALL: FacetKeys = FacetKeys(u32::MAX);
+
+    /// The keys of which this is true.
+    pub fn known(is_known: impl Fn(&str) -> bool) -> FacetKeys {
+        let bit = |(index, (name, _)): (usize, &(&str, Facet))| u32::from(is_known(name)) << index;
+        FacetKeys(FACETS.iter().enumerate().map(bit).sum())
+    }
+
+    fn has(self, index: usize) -> bool {
+        self.0 >> index & 1 == 1
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Facet {
     Terms(Column),
@@ -130,16 +149,16 @@ fn widen(range: &mut Option<(u32, u32)>, values: impl IntoIterator<Item = u32>) 
 }
 
 impl Inventory {
-    /// Appends the Facets object of a query's matches: its keys in the order of the digest, without those that have nothing to
-    /// show; texts in code-point order, years ascending. Order and page of the query do not count.
-    pub fn facets(&self, query: &Query, scratch: &mut Scratch, out: &mut Vec<u8>) {
+    /// Appends the Facets object of a query's matches: those of `keys` in the order of the digest, without those that have
+    /// nothing to show; texts in code-point order, years ascending. Order and page of the query do not count.
+    pub fn facets(&self, query: &Query, keys: FacetKeys, scratch: &mut Scratch, out: &mut Vec<u8>) {
         let Scratch { mask, other, facets: tally, .. } = scratch;
         tally.clear(self);
         scan::each_block(&self.store, query, mask, other, |block| tally.add(&block, &self.patterns));
         tally.resolve(&self.patterns);
         out.push(b'{');
         let start = out.len();
-        for (name, facet) in FACETS {
+        for (_, (name, facet)) in FACETS.into_iter().enumerate().filter(|(index, _)| keys.has(*index)) {
             match facet {
                 Facet::Terms(column) => {
                     let dictionary = self.dictionaries.of(column);
@@ -243,6 +262,13 @@ mod tests {
             };
             assert_eq!(times, 1, "{name}");
         }
+    }
+
+    #[test]
+    fn keys_are_chosen_by_name() {
+        assert_eq!(FacetKeys::known(|_| true).0, (1 << FACETS.len()) - 1);
+        let keys = FacetKeys::known(|name| name == "trims");
+        assert!((0..FACETS.len()).all(|index| keys.has(index) == (FACETS[index].0 == "trims")));
     }
 
     #[test]

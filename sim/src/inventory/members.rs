@@ -33,6 +33,29 @@ pub(crate) fn remove(text: &mut Vec<u8>, name: &str) {
     }
 }
 
+/// Takes the members of these names out of the run that lies behind `from`, in one pass over it.
+pub(crate) fn remove_all(text: &mut Vec<u8>, from: usize, names: &[&str]) {
+    let (mut read, mut kept) = (from, from);
+    while let Some(begun) = text.get(read..).filter(|rest| !rest.is_empty()) {
+        let name = end_of_string(begun);
+        let end = name + 1 + end_of_value(begun.get(name + 1..).unwrap_or_default());
+        let end = (read + end).min(text.len());
+        let is_out = text
+            .get(read + 1..(read + name).saturating_sub(1))
+            .is_some_and(|given| names.iter().any(|name| given == name.as_bytes()));
+        if !is_out {
+            if kept > from {
+                text[kept] = b',';
+                kept += 1;
+            }
+            text.copy_within(read..end, kept);
+            kept += end - read;
+        }
+        read = end + 1;
+    }
+    text.truncate(kept);
+}
+
 fn find(text: &[u8], name: &str) -> Option<Found> {
     let mut start = 0;
     while start < text.len() {
@@ -94,6 +117,23 @@ mod tests {
         assert_eq!(get("updated_at"), Some(""));
         assert_eq!(get("name"), None);
         assert_eq!((super::get(b"", "vin"), super::get(br#""vin"#, "x")), (None, None));
+    }
+
+    #[test]
+    fn several_members_are_taken_out_in_one_pass() {
+        let without = |names: &[&str]| {
+            let mut text = format!("{{{TEXT}").into_bytes();
+            remove_all(&mut text, 1, names);
+            String::from_utf8(text).unwrap()
+        };
+        assert_eq!(without(&["none"]), format!("{{{TEXT}"));
+        assert_eq!(without(&["vin", "price"]), r#"{"fees":[{"name":"x","price":2}],"a\"b":{},"updated_at":"#);
+        assert_eq!(without(&["updated_at", "fees"]), r#"{"vin":"A,\"price\":1","price":30,"a\"b":{}"#);
+        assert_eq!(without(&["vin", "fees", "price", "updated_at", r#"a\"b"#]), "{");
+        let mut torn = br#""vin"#.to_vec();
+        remove_all(&mut torn, 0, &["vin"]);
+        remove_all(&mut torn, 9, &["vin"]);
+        assert_eq!(torn, br#""vin"#);
     }
 
     #[test]

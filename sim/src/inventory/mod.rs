@@ -42,6 +42,7 @@ pub use dictionary::TooManyValues;
 pub(crate) use edit::merge_patches;
 pub use edit::{ChangeError, VehicleFault};
 pub use export::{CSV_COLUMNS, ExportFormat, UnknownFormat};
+pub use facets::FacetKeys;
 pub use fixtures::Fixtures;
 pub use generate::{GenerateError, MOST_VEHICLES, Spec};
 pub use import::{ImportDefaults, ImportError, ImportFormat, MOST_FAULTS, RowFault, RowPlace};
@@ -145,6 +146,14 @@ impl Inventory {
     /// `updated_at`.
     pub fn listing(&self, row: u32, out: &mut Vec<u8>) {
         self.store.write_listing(row, out);
+    }
+
+    /// Takes members out of the vehicle whose object begins at `from` and ends `out`.
+    pub fn leave_out(names: &[&str], from: usize, out: &mut Vec<u8>) {
+        if out.pop() == Some(b'}') {
+            members::remove_all(out, from + 1, names);
+        }
+        out.push(b'}');
     }
 
     /// Appends all that is known of a vehicle: a Vehicle object that begins as the listing does. That of a sold one has the

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::protocol::Skill;
 use crate::protocol::error::AapCode;
+use crate::protocol::{HeaderMode, Skill};
 
 /// Who called, as a limit or a report would name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,8 @@ pub enum Sent {
     Right,
     /// Otherwise.
     Wrong,
+    /// The dealer overlooks it: its contract has no rule about it.
+    Free,
 }
 
 /// The header fields by which a caller's conduct is judged (AAP digest, section b).
@@ -130,6 +132,17 @@ pub struct Head {
     pub extension: Sent,
     /// Whether there was an `If-None-Match`.
     pub conditional: bool,
+}
+
+impl Head {
+    /// What is judged at an endpoint of this mode: one that overlooks the headers has no rule about them.
+    #[must_use]
+    pub fn under(self, mode: HeaderMode) -> Head {
+        match mode {
+            HeaderMode::Strict | HeaderMode::Pinned => self,
+            HeaderMode::Ignored => Head { version: Sent::Free, extension: Sent::Free, ..self },
+        }
+    }
 }
 
 /// A body, and how long it was before anybody cut it.

@@ -53,17 +53,24 @@ pub fn agent_card(facts: &CardFacts<'_>) -> Value {
             "streaming": false,
             "pushNotifications": false,
             "extendedAgentCard": false,
-            "extensions": [{
-                "uri": facts.contract.extension_uri,
-                "description": "Automotive retail over A2A: typed requests and responses in the first part of each message.",
-                "required": true,
-                "params": params(facts),
-            }],
+            "extensions": [extension(facts)],
         },
         "defaultInputModes": modes(Skill::request_media_type),
         "defaultOutputModes": modes(Skill::response_media_type),
         "skills": facts.skills.iter().map(|skill| skill_entry(*skill)).collect::<Vec<_>>(),
     })
+}
+
+fn extension(facts: &CardFacts<'_>) -> Value {
+    let mut entry = json!({
+        "uri": facts.contract.extension_uri,
+        "description": "Automotive retail over A2A: typed requests and responses in the first part of each message.",
+        "params": params(facts),
+    });
+    if facts.contract.card_says_required {
+        entry["required"] = json!(true);
+    }
+    entry
 }
 
 fn params(facts: &CardFacts<'_>) -> Value {
@@ -208,7 +215,7 @@ mod tests {
             }
             let entry = &card["capabilities"]["extensions"][0];
             assert_eq!(entry["uri"], contract.extension_uri);
-            assert_eq!(entry["required"], true);
+            assert_eq!(entry.get("required").is_some(), !["1.0", "1.2", "1.3"].contains(&contract.name));
             let millis = format!("{:012x}", facts(contract).issued_at_ms);
             let id = format!("{}-{}-7fff-bfff-ffffffffffff", &millis[..8], &millis[8..]);
             assert_eq!(entry["params"]["id"], id);

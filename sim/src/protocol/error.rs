@@ -13,6 +13,9 @@ const AAP_DOMAIN: &str = "autoagentprotocol.org";
 /// The `@type` of the typed entry, free of any version.
 pub const AAP_ERROR_TYPE: &str = "https://autoagentprotocol.org/extensions/aap/error";
 
+/// The `type` of the typed entry; where `error.data` is that entry alone (1.x), it is told by this.
+pub const AAP_ERROR_KIND: &str = "aap.error";
+
 /// JSON-RPC and A2A error numbers.
 pub mod code {
     /// Invalid JSON.
@@ -39,6 +42,8 @@ pub mod code {
     pub const VERSION_NOT_SUPPORTED: i32 = -32009;
     /// Any application error.
     pub const APPLICATION: i32 = -32000;
+    /// RATE_LIMITED of the 1.x contracts; A2A uses the number for a task that cannot be cancelled.
+    pub const RATE_LIMITED_1_X: i32 = -32002;
 }
 
 /// The twelve codes of AAP.
@@ -379,13 +384,17 @@ pub fn write_aap_error(
     open(out, id, contract.number(error.code), &message);
     out.extend_from_slice(b",\"data\":");
     match contract.error_shape {
-        ErrorShape::Object => write_typed(out, error, occurrence),
+        ErrorShape::Object => {
+            out.push(b'{');
+            write_typed(out, true, error, occurrence);
+        }
         ErrorShape::Array => {
             out.push(b'[');
             write_skill_info(out, error, occurrence);
             write_bad_request(out, &error.faults);
-            out.push(b',');
-            write_typed(out, error, occurrence);
+            out.extend_from_slice(b",{");
+            write::member(out, true, "@type", AAP_ERROR_TYPE);
+            write_typed(out, false, error, occurrence);
             out.push(b']');
         }
     }
@@ -457,11 +466,10 @@ fn write_bad_request(out: &mut Vec<u8>, faults: &Faults) {
     out.extend_from_slice(b"]}");
 }
 
-/// The typed entry. Its objects are closed, so `details` is the only place for anything further.
-fn write_typed(out: &mut Vec<u8>, error: &AapError, occurrence: Occurrence<'_>) {
-    out.push(b'{');
-    write::member(out, true, "@type", AAP_ERROR_TYPE);
-    write::member(out, false, "type", "aap.error");
+/// The typed entry from its `type` on; what comes first, if anything, is its `@type`. Its objects are closed, so `details` is
+/// the only place for anything further.
+fn write_typed(out: &mut Vec<u8>, first: bool, error: &AapError, occurrence: Occurrence<'_>) {
+    write::member(out, first, "type", AAP_ERROR_KIND);
     write::member(out, false, "error_id", occurrence.error_id);
     write::member(out, false, "code", error.code.name());
     write::member(out, false, "message", &error.message);

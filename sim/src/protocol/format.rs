@@ -10,6 +10,8 @@ pub enum Format {
     Vin,
     /// An E.164 phone number with its plus sign.
     E164,
+    /// A US ZIP code: five digits, or five and four with a hyphen between.
+    Zip,
     /// `HH:MM`, 24 hours.
     HourMinute,
     /// At least one character that is not white space.
@@ -39,6 +41,7 @@ impl Format {
             Format::Any => true,
             Format::Vin => text.len() == 17 && text.bytes().all(is_vin_character),
             Format::E164 => is_e164(text),
+            Format::Zip => is_zip(text.as_bytes()),
             Format::HourMinute => is_hour_minute(text.as_bytes()),
             Format::NonBlank => !text.chars().all(is_ecma_white_space),
             Format::Date => text.len() == 10 && date(text.as_bytes()).is_some(),
@@ -53,6 +56,7 @@ impl Format {
         match self {
             Format::Vin => Some("^[A-HJ-NPR-Z0-9]{17}$"),
             Format::E164 => Some(r"^\+[1-9][0-9]{1,14}$"),
+            Format::Zip => Some("^[0-9]{5}(-[0-9]{4})?$"),
             Format::HourMinute => Some("^([01][0-9]|2[0-3]):[0-5][0-9]$"),
             Format::NonBlank => Some(r"\S"),
             _ => None,
@@ -80,6 +84,12 @@ fn is_e164(text: &str) -> bool {
     (2..=15).contains(&digits.len())
         && digits.bytes().all(|byte| byte.is_ascii_digit())
         && !digits.starts_with('0')
+}
+
+fn is_zip(text: &[u8]) -> bool {
+    let (five, rest) = text.split_at(text.len().min(5));
+    let digits = |part: &[u8], count| part.len() == count && part.iter().all(u8::is_ascii_digit);
+    digits(five, 5) && (rest.is_empty() || rest.strip_prefix(b"-").is_some_and(|four| digits(four, 4)))
 }
 
 fn is_hour_minute(text: &[u8]) -> bool {

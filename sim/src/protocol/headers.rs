@@ -32,7 +32,7 @@ pub fn is_served(version: &[u8]) -> bool {
 }
 
 /// Checks the lines of `A2A-Version`. An absent header is refused by a strict endpoint; an empty one means 0.3, so it is
-/// refused by both; two lines must agree.
+/// refused by both kinds that look; two lines must agree. An endpoint that overlooks headers takes anything.
 ///
 /// # Errors
 /// -32009.
@@ -40,10 +40,13 @@ pub fn check_version<'a>(
     mode: HeaderMode,
     mut lines: impl Iterator<Item = &'a [u8]>,
 ) -> Result<(), ProtocolError> {
+    if mode == HeaderMode::Ignored {
+        return Ok(());
+    }
     let Some(first) = lines.next().map(trim) else {
         return match mode {
             HeaderMode::Strict => Err(ProtocolError::version_not_supported(None)),
-            HeaderMode::Pinned => Ok(()),
+            HeaderMode::Pinned | HeaderMode::Ignored => Ok(()),
         };
     };
     let refuse = |value: &[u8]| {
@@ -59,7 +62,8 @@ pub fn check_version<'a>(
 }
 
 /// Checks the lines of `A2A-Extensions`: one comma-separated list over all lines. The contract's exact URI among the
-/// members activates it; anything else in the name of AAP is a conflict, without fallback (A2A 4.6.3).
+/// members activates it; anything else in the name of AAP is a conflict, without fallback (A2A 4.6.3). Says whether the
+/// contract was activated: by its URI or, where that may be left out, by silence; never where headers are overlooked.
 ///
 /// # Errors
 /// -32008.
@@ -67,7 +71,10 @@ pub fn check_extensions<'a>(
     contract: Contract,
     mode: HeaderMode,
     lines: impl Iterator<Item = &'a [u8]>,
-) -> Result<(), ProtocolError> {
+) -> Result<bool, ProtocolError> {
+    if mode == HeaderMode::Ignored {
+        return Ok(false);
+    }
     let mut given = false;
     let mut members = 0;
     let mut conflict = false;
@@ -75,18 +82,18 @@ pub fn check_extensions<'a>(
         given = true;
         for member in members_of(line) {
             if member == contract.extension_uri.as_bytes() {
-                return Ok(());
+                return Ok(true);
             }
             members += 1;
             conflict |= speaks_of_aap(member);
         }
     }
     let accepted = match mode {
-        HeaderMode::Strict => false,
+        HeaderMode::Strict | HeaderMode::Ignored => false,
         // Members that have nothing to do with AAP conflict with nothing; a list without any member is not an omission.
         HeaderMode::Pinned => !given || (members > 0 && !conflict),
     };
-    if accepted { Ok(()) } else { Err(ProtocolError::extension_required(contract)) }
+    if accepted { Ok(true) } else { Err(ProtocolError::extension_required(contract)) }
 }
 
 /// The members of one line of `A2A-Extensions`.
@@ -132,6 +139,18 @@ mod tests {
         }
         assert!(!version(HeaderMode::Strict, &[]));
         assert!(version(HeaderMode::Pinned, &[]));
+    }
+
+    #[test]
+    fn headers_that_are_overlooked_may_say_anything() {
+        for lines in [&[][..], &["0.3"], &["1.0", "99"], &[""]] {
+            assert!(version(HeaderMode::Ignored, lines), "{lines:?}");
+        }
+        let uri = Contract::V1_2.extension_uri;
+        for lines in [&[][..], &[uri], &[Contract::V3_0.extension_uri], &["", "x"]] {
+            let lines = lines.iter().map(|line| line.as_bytes());
+            assert_eq!(check_extensions(Contract::V1_2, HeaderMode::Ignored, lines), Ok(false));
+        }
     }
 
     #[test]

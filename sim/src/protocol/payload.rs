@@ -1,6 +1,7 @@
 //! The shapes of AAP payloads (AAP digest, section d), the same for every contract but for members that a contract's
 //! [`Features`](super::contract::Features) switch on.
 
+use super::contract::{Contract, Features};
 use super::format::Format;
 use super::shape::{AMOUNT, COUNT, Field, Record, Shape, TEXT, TEXTS, formatted, list, text};
 use super::skill::Skill;
@@ -18,6 +19,19 @@ pub const VEHICLE_TYPES: &[&str] = &["car", "motorcycle", "trailer", "rv", "othe
 /// The fields a search can be ordered by.
 pub const SORT_FIELDS: &[&str] =
     &["price", "list_price", "msrp", "mileage", "year", "make", "model", "stock", "updated_at"];
+/// The same where prices differ by region (1.0); no listing of ours has such a price, so all of them tie.
+const REGIONAL_SORT_FIELDS: &[&str] = &[
+    "price",
+    "list_price",
+    "offered_price",
+    "msrp",
+    "mileage",
+    "year",
+    "make",
+    "model",
+    "stock",
+    "updated_at",
+];
 /// Channels that a consent can allow.
 pub const CHANNELS: &[&str] = &["email", "phone", "sms"];
 /// The greatest `pagination.limit` a request may carry.
@@ -48,10 +62,15 @@ const ADDRESS: Record = record(&[
     Field::optional("zip", &TEXT),
 ]);
 
+/// A member that came with the classes of unit.
+const fn of_classes(name: &'static str, shape: &'static Shape) -> Field {
+    Field::optional(name, shape).only_with(|features| features.vehicle_classes)
+}
+
 /// Members of Vehicle (d.5). The object is open: members that are not listed are allowed everywhere.
 const fn vehicle(condition: &'static Shape, status: Field) -> [Field; 34] {
     [
-        Field::optional("vehicle_type", &Shape::Enum(VEHICLE_TYPES)),
+        of_classes("vehicle_type", &Shape::Enum(VEHICLE_TYPES)),
         Field::optional("vin", &VIN),
         Field::optional("year", &YEAR),
         Field::optional("make", &TEXT),
@@ -63,7 +82,7 @@ const fn vehicle(condition: &'static Shape, status: Field) -> [Field; 34] {
         Field::optional("msrp", &COUNT),
         Field::optional("price", &COUNT),
         Field::optional("list_price", &COUNT),
-        Field::optional("fees", &FEES),
+        Field::optional("fees", &FEES).only_with(|features| features.fees),
         Field::optional("stock", &TEXT),
         Field::optional("dealer_id", &TEXT),
         Field::optional("vehicle_id", &TEXT),
@@ -72,15 +91,15 @@ const fn vehicle(condition: &'static Shape, status: Field) -> [Field; 34] {
         Field::optional("transmission", &TEXT),
         Field::optional("driveline", &TEXT),
         Field::optional("engine", &TEXT),
-        Field::optional("displacement_cc", &COUNT),
+        of_classes("displacement_cc", &COUNT),
         Field::optional("fuel", &TEXT),
         Field::optional("city_mpg", &COUNT),
         Field::optional("highway_mpg", &COUNT),
         Field::optional("electric_range_mi", &AMOUNT),
-        Field::optional("battery_kwh", &AMOUNT),
-        Field::optional("motor_power_hp", &AMOUNT),
-        Field::optional("dc_fast_charge", &Shape::Boolean),
-        Field::optional("charge_port", &Shape::OrNull(&TEXT)),
+        of_classes("battery_kwh", &AMOUNT),
+        of_classes("motor_power_hp", &AMOUNT),
+        of_classes("dc_fast_charge", &Shape::Boolean),
+        of_classes("charge_port", &Shape::OrNull(&TEXT)),
         Field::optional("exterior_color", &TEXT),
         Field::optional("interior_color", &TEXT),
         Field::optional("features", &TEXTS),
@@ -91,19 +110,21 @@ const fn vehicle(condition: &'static Shape, status: Field) -> [Field; 34] {
 const ATTRIBUTES: Shape = Shape::Map(&Shape::Attribute);
 const DATE: Shape = formatted(Format::Date);
 /// The rest of Vehicle's members, beside those that the context narrows.
-const VEHICLE_REST: [Field; 6] = [
+const VEHICLE_REST: [Field; 8] = [
+    Field::optional("offered_price", &COUNT).only_with(|features| features.regional_price),
+    Field::optional("zip", &formatted(Format::Zip)).only_with(|features| features.regional_price),
     Field::optional("vdp_url", &URI),
     Field::optional("description", &TEXT),
     Field::optional("notes", &TEXT),
-    Field::optional("other_attributes", &ATTRIBUTES),
+    of_classes("other_attributes", &ATTRIBUTES),
     Field::optional("inventory_date", &DATE),
     Field::optional("updated_at", &DATE_TIME),
 ];
 
-const fn join(head: [Field; 34], tail: [Field; 6]) -> [Field; 40] {
-    let mut all = [tail[0]; 40];
+const fn join(head: [Field; 34], tail: [Field; 8]) -> [Field; 42] {
+    let mut all = [tail[0]; 42];
     let mut at = 0;
-    while at < 40 {
+    while at < 42 {
         all[at] = if at < 34 { head[at] } else { tail[at - 34] };
         at += 1;
     }
@@ -114,10 +135,10 @@ const STATUS: Field = Field::optional("status", &Shape::Enum(LISTED_STATUSES));
 const LISTED: Field = Field::required("status", &Shape::Enum(LISTED_STATUSES));
 const KEPT: Field = Field::required("status", &Shape::Enum(STOCK_STATUSES));
 
-static INTEREST: [Field; 40] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), STATUS), VEHICLE_REST);
-static TRADE_IN: [Field; 40] = join(vehicle(&Shape::Enum(WEAR_CONDITIONS), STATUS), VEHICLE_REST);
-static LISTING: [Field; 40] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), LISTED), VEHICLE_REST);
-static STOCK: [Field; 40] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), KEPT), VEHICLE_REST);
+static INTEREST: [Field; 42] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), STATUS), VEHICLE_REST);
+static TRADE_IN: [Field; 42] = join(vehicle(&Shape::Enum(WEAR_CONDITIONS), STATUS), VEHICLE_REST);
+static LISTING: [Field; 42] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), LISTED), VEHICLE_REST);
+static STOCK: [Field; 42] = join(vehicle(&Shape::Enum(SALE_CONDITIONS), KEPT), VEHICLE_REST);
 
 static INTEREST_RECORD: Record = Record { fields: &INTEREST, open: true, any_of: &[] };
 static TRADE_IN_RECORD: Record = Record { fields: &TRADE_IN, open: true, any_of: &[] };
@@ -137,19 +158,19 @@ const FILTERS: Record = record(&[
     Field::optional("model", &TEXTS),
     Field::optional("trim", &TEXTS),
     Field::optional("condition", &list(&Shape::Enum(SALE_CONDITIONS))),
-    Field::optional("vehicle_type", &list(&Shape::Enum(VEHICLE_TYPES))),
+    of_classes("vehicle_type", &list(&Shape::Enum(VEHICLE_TYPES))),
     Field::optional("status", &list(&Shape::Enum(LISTED_STATUSES)))
         .only_with(|features| features.status_filter),
     Field::optional("transmission", &TEXTS),
     Field::optional("fuel", &TEXTS),
-    Field::optional("electric_range_mi_min", &COUNT),
-    Field::optional("electric_range_mi_max", &COUNT),
-    Field::optional("dc_fast_charge", &Shape::Boolean),
-    Field::optional("charge_port", &TEXTS),
+    of_classes("electric_range_mi_min", &COUNT),
+    of_classes("electric_range_mi_max", &COUNT),
+    of_classes("dc_fast_charge", &Shape::Boolean),
+    of_classes("charge_port", &TEXTS),
     Field::optional("driveline", &TEXTS),
     Field::optional("body", &TEXTS),
-    Field::optional("displacement_cc_min", &COUNT),
-    Field::optional("displacement_cc_max", &COUNT),
+    of_classes("displacement_cc_min", &COUNT),
+    of_classes("displacement_cc_max", &COUNT),
     Field::optional("exterior_color", &TEXTS),
     Field::optional("interior_color", &TEXTS),
     Field::optional("rooftops", &TEXTS),
@@ -169,7 +190,9 @@ const PAGINATION: Record = record(&[
 ]);
 
 const SORT: Record = record(&[
-    Field::required("field", &Shape::Enum(SORT_FIELDS)),
+    Field::required("field", &Shape::Enum(SORT_FIELDS)).only_with(|features| !features.regional_price),
+    Field::required("field", &Shape::Enum(REGIONAL_SORT_FIELDS))
+        .only_with(|features| features.regional_price),
     Field::required("order", &Shape::Enum(&["asc", "desc"])),
 ]);
 
@@ -188,6 +211,10 @@ const CUSTOMER: Record = Record {
     any_of: &["email", "phone"],
 };
 
+/// The agent as contract 1.0 names it, in the lead and in the consent alike.
+const AGENT_AS_TEXT: Field = Field::required("source_agent", &text(1, usize::MAX, Format::Any))
+    .only_with(|features| features.agent_as_text);
+
 const CONSENT: Record = record(&[
     Field::required("granted_at", &DATE_TIME),
     Field::required(
@@ -195,6 +222,7 @@ const CONSENT: Record = record(&[
         &Shape::List { items: &Shape::Enum(CHANNELS), min: 1, max: usize::MAX, unique: true },
     ),
     Field::required("consent_text", &text(1, usize::MAX, Format::Any)),
+    AGENT_AS_TEXT,
     Field::required(
         "scope",
         &Shape::List { items: &Shape::Enum(&["lead_submission"]), min: 1, max: 1, unique: true },
@@ -250,7 +278,9 @@ static LEAD_REQUEST: Record = record(&[
     Field::optional("trade_in", &TRADE_IN_SHAPE),
     Field::optional("appointment", &Shape::Record(&APPOINTMENT)),
     Field::optional("message", &text(0, 4000, Format::Any)),
-    Field::required("source_agent", &Shape::Record(&SOURCE_AGENT)),
+    AGENT_AS_TEXT,
+    Field::required("source_agent", &Shape::Record(&SOURCE_AGENT))
+        .only_with(|features| !features.agent_as_text),
     Field::optional("submitted_at", &DATE_TIME),
     Field::optional("idempotency_key", &text(1, 128, Format::Any)),
 ]);
@@ -297,7 +327,7 @@ const ROOFTOP: Record = record(&[
     Field::optional("schedules", &list(&Shape::Record(&SCHEDULE))),
     Field::optional("timezone", &TEXT),
     Field::optional("notes", &TEXT),
-    Field::optional("fees", &FEES),
+    Field::optional("fees", &FEES).only_with(|features| features.fees),
     Field::optional("capabilities", &TEXTS),
 ]);
 const DEALER_INFORMATION: Record = record(&[
@@ -317,8 +347,8 @@ const ANY_NUMBER: Shape = Shape::Number { min: f64::NEG_INFINITY, max: f64::INFI
 const RANGE: Shape =
     Shape::Record(&record(&[Field::required("min", &ANY_NUMBER), Field::required("max", &ANY_NUMBER)]));
 
-/// The 21 keys of Facets, in the order of the specification (d.3).
-const FACETS: Record = record(&[
+/// The keys of Facets, in the order of the specification (d.3).
+static FACETS: Record = record(&[
     Field::optional("makes", &TERMS),
     Field::optional("models", &TERMS),
     Field::optional("trims", &TERMS),
@@ -326,11 +356,11 @@ const FACETS: Record = record(&[
     Field::optional("conditions", &TERMS),
     Field::optional("transmissions", &TERMS),
     Field::optional("fuels", &TERMS),
-    Field::optional("dc_fast_charge", &TERMS),
-    Field::optional("charge_ports", &TERMS),
+    of_classes("dc_fast_charge", &TERMS),
+    of_classes("charge_ports", &TERMS),
     Field::optional("drivelines", &TERMS),
     Field::optional("bodies", &TERMS),
-    Field::optional("vehicle_types", &TERMS),
+    of_classes("vehicle_types", &TERMS),
     Field::optional("exterior_colors", &TERMS),
     Field::optional("interior_colors", &TERMS),
     Field::optional("rooftops", &TERMS),
@@ -338,9 +368,24 @@ const FACETS: Record = record(&[
     Field::optional("price_range", &RANGE),
     Field::optional("mileage_range", &RANGE),
     Field::optional("year_range", &RANGE),
-    Field::optional("displacement_cc_range", &RANGE),
-    Field::optional("electric_range_mi_range", &RANGE),
+    of_classes("displacement_cc_range", &RANGE),
+    of_classes("electric_range_mi_range", &RANGE),
 ]);
+
+static FACETS_SHAPE: Shape = Shape::Record(&FACETS);
+
+/// Whether the Facets of a contract with these features have a key.
+pub fn knows_facet(name: &str, features: &Features) -> bool {
+    FACETS.field(name, features).is_some()
+}
+
+/// The members of a listing that came with later contracts than the one with these features. Vehicle is open, so that a
+/// dealer could send them; one that serves the older contract has never heard of them.
+pub fn later_members(features: &Features) -> Vec<&'static str> {
+    let newest = &Contract::NEWEST.features;
+    let later = |field: &&Field| (field.known)(newest) && !(field.known)(features);
+    LISTING.iter().filter(later).map(|field| field.name).collect()
+}
 
 const LEAD_RECEIPT: Record = record(&[
     Field::required("lead_id", &TEXT),
@@ -369,7 +414,7 @@ static SEARCH_RESULT: Record = record(&[
     Field::optional("skip", &COUNT),
     Field::optional("limit", &COUNT),
     Field::required("vehicles", &LISTINGS_SHAPE),
-    Field::optional("facets", &Shape::Record(&FACETS)),
+    Field::optional("facets", &FACETS_SHAPE),
 ]);
 
 macro_rules! response {
@@ -387,7 +432,7 @@ macro_rules! response {
 pub fn response(skill: Skill) -> &'static Shape {
     static SHAPES: [Shape; 5] = [
         response!("dealer.information.response", &Shape::Record(&DEALER_INFORMATION)),
-        response!("inventory.facets.response", &Shape::Record(&FACETS)),
+        response!("inventory.facets.response", &FACETS_SHAPE),
         response!("inventory.search.response", &Shape::Record(&SEARCH_RESULT)),
         response!("inventory.vehicle.response", &LISTING_SHAPE),
         response!("lead.submit.response", &Shape::Record(&LEAD_RECEIPT)),

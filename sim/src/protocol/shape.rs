@@ -107,8 +107,8 @@ impl Field {
 impl Record {
     /// The member of this name that a contract with these features knows.
     pub fn field(&self, name: &str, features: &Features) -> Option<(usize, &'static Field)> {
-        let found = self.fields.iter().enumerate().find(|(_, field)| field.name == name)?;
-        (found.1.known)(features).then_some(found)
+        // Contracts may know one name in different shapes; each of them knows at most one of these.
+        self.fields.iter().enumerate().find(|(_, field)| field.name == name && (field.known)(features))
     }
 }
 

@@ -332,7 +332,7 @@ impl Front {
             scratch.borrow_mut().take_notes(&mut pending.notes);
             let caller = (fields.client, fields.key);
             pending.set_facts((now.business, now.traffic_ns), caller, scene.dealer.id());
-            pending.head = fields.head;
+            pending.head = fields.head.under(scene.dealer.spec().headers);
             if said.is_err() {
                 let outcome = Outcome::Aap(AapCode::InternalError);
                 pending.notes.clear();

@@ -103,13 +103,15 @@ pub(super) fn envelope(case: &mut Case<'_>, client: &mut Client) {
         && facts.request.as_ref().is_some_and(|request| request["method"].is_string());
     case.check(R::JsonRpc, is_rpc, &[], || "the body is no JSON-RPC 2.0 request".to_owned());
     let head = facts.head();
-    case.check(R::VersionHeader, head.version == Sent::Right, &[], || match head.version {
-        Sent::Absent => "A2A-Version was not sent".to_owned(),
-        _ => "A2A-Version was sent with a value other than 1.0".to_owned(),
-    });
+    if head.version != Sent::Free {
+        case.check(R::VersionHeader, head.version == Sent::Right, &[], || match head.version {
+            Sent::Absent => "A2A-Version was not sent".to_owned(),
+            _ => "A2A-Version was sent with a value other than 1.0".to_owned(),
+        });
+    }
     let is_optional = OPTIONAL.contains(&facts.method());
     // Whether an operation outside AAP needs the extension is not said (section b).
-    if !is_optional {
+    if !is_optional && head.extension != Sent::Free {
         case.check(R::ExtensionHeader, head.extension == Sent::Right, &[], || match head.extension {
             Sent::Absent => "A2A-Extensions was not sent".to_owned(),
             _ => "A2A-Extensions does not have the exact URI of the card's AAP extension".to_owned(),

@@ -12,7 +12,7 @@ use super::Dealer;
 use super::clock::Now;
 use super::ids::Ids;
 use crate::faults::effect::Behaviour;
-use crate::inventory::{Query, Scratch};
+use crate::inventory::{Inventory, Query, Scratch};
 use crate::protocol::Skill;
 use crate::protocol::error::AapError;
 use crate::protocol::json::Value;
@@ -54,13 +54,20 @@ impl Dealer {
         let stock = self.inventory();
         match skill {
             Skill::DealerInformation => information::handle(self, out),
-            Skill::InventoryFacets => search::facets(&stock, payload, work, out),
-            Skill::InventorySearch => {
-                search::search(&stock, self.page_cap(), payload, call.behaviour, work, out)
-            }
-            Skill::InventoryVehicle => vehicle::handle(&stock, payload, call.behaviour, out),
+            Skill::InventoryFacets => search::facets(self, &stock, payload, work, out),
+            Skill::InventorySearch => search::search(self, &stock, payload, call.behaviour, work, out),
+            Skill::InventoryVehicle => vehicle::handle(self, &stock, payload, call.behaviour, out),
             Skill::LeadSubmit => lead::handle(self, &stock, payload, call, out),
         }
+    }
+}
+
+/// Takes out of the vehicle that was written from `from` on what its contract has never heard of.
+#[inline]
+fn trim(dealer: &Dealer, from: usize, out: &mut Vec<u8>) {
+    let later = &dealer.shown().later_members;
+    if !later.is_empty() {
+        Inventory::leave_out(later, from, out);
     }
 }
 

@@ -1,6 +1,7 @@
 //! `inventory.search` and `inventory.facets`: one set of filters for both.
 
-use super::{Work, open};
+use super::{Work, open, trim};
+use crate::dealer::Dealer;
 use crate::faults::effect::Behaviour;
 use crate::inventory::{Column, Inventory, Number, Query, SortField, SortOrder};
 use crate::protocol::Skill;
@@ -81,8 +82,8 @@ fn read_filters(inventory: &Inventory, payload: Value<'_>, query: &mut Query) {
 }
 
 pub(super) fn search(
+    dealer: &Dealer,
     inventory: &Inventory,
-    page_cap: u32,
     payload: Value<'_>,
     behaviour: Option<Behaviour>,
     work: &mut Work,
@@ -100,7 +101,7 @@ pub(super) fn search(
     let skip = paging("skip").unwrap_or(0);
     // A request for more than a page holds is valid; the page holds what it can, and says so.
     let limit = paging("limit").map_or(DEFAULT_LIMIT, |limit| limit.min(u64::from(u32::MAX)) as u32);
-    let limit = limit.min(page_cap);
+    let limit = limit.min(dealer.page_cap());
     // A fault may have the stock move between two pages; the first page is where it was.
     let from = match behaviour {
         Some(Behaviour::ShiftPages(by)) if skip > 0 => skip.saturating_add_signed(by),
@@ -127,13 +128,16 @@ pub(super) fn search(
         if index > 0 {
             out.push(b',');
         }
+        let from = out.len();
         inventory.listing(*row, out);
+        trim(dealer, from, out);
     }
     out.extend_from_slice(b"]}}");
     Ok(())
 }
 
 pub(super) fn facets(
+    dealer: &Dealer,
     inventory: &Inventory,
     payload: Value<'_>,
     work: &mut Work,
@@ -142,7 +146,7 @@ pub(super) fn facets(
     let Work { query, scratch } = work;
     read_filters(inventory, payload, query);
     open(out, Skill::InventoryFacets);
-    inventory.facets(query, scratch, out);
+    inventory.facets(query, dealer.shown().facet_keys, scratch, out);
     out.push(b'}');
     Ok(())
 }

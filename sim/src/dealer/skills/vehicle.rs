@@ -1,6 +1,7 @@
 //! `inventory.vehicle`.
 
-use super::open;
+use super::{open, trim};
+use crate::dealer::Dealer;
 use crate::faults::effect::Behaviour;
 use crate::faults::magic;
 use crate::inventory::{Inventory, Lookup};
@@ -9,6 +10,7 @@ use crate::protocol::error::{AapCode, AapError, Detail};
 use crate::protocol::json::Value;
 
 pub(super) fn handle(
+    dealer: &Dealer,
     stock: &Inventory,
     payload: Value<'_>,
     behaviour: Option<Behaviour>,
@@ -16,7 +18,9 @@ pub(super) fn handle(
 ) -> Result<(), AapError> {
     let row = listed(stock, payload, behaviour)?;
     open(out, Skill::InventoryVehicle);
+    let from = out.len();
     stock.detail(row, out);
+    trim(dealer, from, out);
     out.push(b'}');
     Ok(())
 }

@@ -53,7 +53,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         FAMILY,
         "unsupported_skill",
         &[],
-        "error UNSUPPORTED_SKILL (-32004 with the typed entry) for a skill that the card lists",
+        "error UNSUPPORTED_SKILL (-32004 with the typed entry; -32601 before contract 2.0) for a skill that the card lists",
         Apply::Refuse(|_| plain(AapCode::UnsupportedSkill, "this dealer does not offer the skill")),
     ),
     lawful(
@@ -116,7 +116,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         FAMILY,
         "rate_limited",
         &[duration("retry_after", "2s", "the wait that the error asks for"), HINT],
-        "error RATE_LIMITED (-32000), retryable, with the wait as hint says",
+        "error RATE_LIMITED (-32000; -32002 before contract 2.0), retryable, with the wait as hint says",
         Apply::Refuse(|args| rate_limited(args.duration_ns("retry_after"), hint(args))),
     ),
     lawful(

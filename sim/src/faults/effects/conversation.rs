@@ -3,26 +3,27 @@
 use serde_json::{Value, json};
 
 use super::reply::{Members, edit, message, set, take};
-use super::{breach, lawful, text};
+use super::{breach, breach_from_2_0, lawful, text};
 use crate::faults::effect::{Apply, Args, Behaviour, EffectInfo};
 
 const FAMILY: &str = "conversation";
 
+// Contracts before 2.0 never show a contextId in a reply, and A2A 1.0 (3.4.1) only says that a dealer may make one.
 pub(super) static EFFECTS: &[EffectInfo] = &[
-    breach(
+    breach_from_2_0(breach(
         FAMILY,
         "context_id_missing",
         &[],
         "the reply's Message has no contextId",
         Apply::Refine(|_, _, _, out| edit(out, |root| on(root, |message| take(message, "contextId")))),
-    ),
-    breach(
+    )),
+    breach_from_2_0(breach(
         FAMILY,
         "context_id_empty",
         &[],
         "the reply's contextId is the empty string",
         Apply::Refine(|_, _, _, out| edit(out, |root| context(root, json!("")))),
-    ),
+    )),
     breach(
         FAMILY,
         "context_id_null",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::http::{gateway, unset};
 use super::reply::{Members, edit, set, take};
-use super::{breach, duration, lawful, text};
+use super::{breach, breach_from_2_0, duration, lawful, text};
 use crate::faults::draw::Draw;
 use crate::faults::effect::{AnswerContext, Apply, Args, EffectInfo, HttpOverride};
 use crate::protocol::Contract;
@@ -68,8 +68,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         &[],
         "the card's AAP entry is that of another contract than the endpoint serves",
         Apply::RefineCard(|_, context, _, out| {
-            let served = context.contract;
-            let other = Contract::ALL.into_iter().find(|contract| *contract != served).unwrap_or(served);
+            let other = neighbour(context.contract);
             in_entry(out, |entry| {
                 if let Some(params) = entry.get_mut("params").and_then(Value::as_object_mut) {
                     set(params, "version", other.version);
@@ -79,14 +78,13 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             })
         }),
     ),
-    breach(
+    breach_from_2_0(breach(
         FAMILY,
         "card_two_contracts",
         &[],
         "the card has two AAP entries, of two contracts",
         Apply::RefineCard(|_, context, _, out| {
-            let served = context.contract;
-            let other = Contract::ALL.into_iter().find(|contract| *contract != served).unwrap_or(served);
+            let other = neighbour(context.contract);
             in_extensions(out, |extensions| {
                 let Some(mut second) = extensions.first().cloned() else { return false };
                 second["uri"] = json!(other.extension_uri);
@@ -94,7 +92,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
                 true
             })
         }),
-    ),
+    )),
     breach(
         FAMILY,
         "card_claims_streaming",
@@ -162,13 +160,13 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "\"required\" of the AAP entry is the string \"yes\"; the Python SDK refuses the card",
         Apply::RefineCard(|_, _, _, out| in_entry(out, |entry| set(entry, "required", "yes"))),
     ),
-    breach(
+    breach_from_2_0(breach(
         FAMILY,
         "card_extension_optional",
         &[],
         "\"required\" of the AAP entry is false",
         Apply::RefineCard(|_, _, _, out| in_entry(out, |entry| set(entry, "required", false))),
-    ),
+    )),
     breach(
         FAMILY,
         "card_without_extension",
@@ -315,6 +313,11 @@ fn in_extensions(out: &mut Vec<u8>, mut change: impl FnMut(&mut Vec<Value>) -> b
     in_capabilities(out, |capabilities| {
         capabilities.get_mut("extensions").and_then(Value::as_array_mut).is_some_and(&mut change)
     })
+}
+
+/// The newest contract that is not served.
+fn neighbour(served: Contract) -> Contract {
+    Contract::ALL.into_iter().rev().find(|contract| *contract != served).unwrap_or(served)
 }
 
 /// Changes the AAP entry, the first of the card's extensions.

@@ -4,10 +4,12 @@
 use serde_json::{Value, json};
 
 use super::reply::{Members, edit, error, raw_id, set, take};
-use super::{breach, lawful, word};
+use super::{breach, breach_from_2_0, lawful, word};
 use crate::faults::draw::Draw;
 use crate::faults::effect::{AnswerContext, Apply, Args, EffectInfo, Param};
-use crate::protocol::error::{AAP_ERROR_TYPE, AapCode, AapError, Occurrence, write_aap_error};
+use crate::protocol::error::{
+    AAP_ERROR_KIND, AAP_ERROR_TYPE, AapCode, AapError, Occurrence, write_aap_error,
+};
 
 const FAMILY: &str = "envelope";
 const CODES: &[&str] = &[
@@ -38,7 +40,7 @@ const fn code(default: &'static str) -> Param {
 const CODE: &[Param] = &[code("internal_error")];
 
 pub(super) static EFFECTS: &[EffectInfo] = &[
-    breach(
+    breach_from_2_0(breach(
         FAMILY,
         "error_data_object",
         CODE,
@@ -48,7 +50,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
                 typed(error).is_some_and(|typed| set(error, "data", typed))
             });
         }),
-    ),
+    )),
     breach(
         FAMILY,
         "error_data_string",
@@ -76,7 +78,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             spoil(args, context, draw, out, |error| set(error, "data", json!([])));
         }),
     ),
-    breach(
+    breach_from_2_0(breach(
         FAMILY,
         "error_data_without_type",
         CODE,
@@ -89,7 +91,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
                 })
             });
         }),
-    ),
+    )),
     lawful(
         FAMILY,
         "error_data_unknown_first",
@@ -114,6 +116,9 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "error.data has no typed AAP entry",
         Apply::Refine(|args, context, draw, out| {
             spoil(args, context, draw, out, |error| {
+                if error.get("data").is_some_and(Value::is_object) {
+                    return set(error, "data", json!({}));
+                }
                 entries(error).is_some_and(|entries| {
                     let before = entries.len();
                     entries.retain(|entry| entry["@type"] != AAP_ERROR_TYPE);
@@ -175,14 +180,14 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             });
         }),
     ),
-    breach(
+    breach_from_2_0(breach(
         FAMILY,
         "rate_limited_as_32002",
         &[code("rate_limited")],
         "RATE_LIMITED comes as -32002, which A2A clients read as a task that cannot be cancelled",
         Apply::Refine(|args, context, draw, out| renumber(args, context, draw, out, "RATE_LIMITED", -32_002)),
-    ),
-    breach(
+    )),
+    breach_from_2_0(breach(
         FAMILY,
         "unsupported_skill_as_32601",
         &[code("unsupported_skill")],
@@ -190,7 +195,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         Apply::Refine(|args, context, draw, out| {
             renumber(args, context, draw, out, "UNSUPPORTED_SKILL", -32_601);
         }),
-    ),
+    )),
 ];
 
 /// Makes the reply an error if it is none, and changes that error.
@@ -241,14 +246,22 @@ fn entries(error: &mut Members) -> Option<&mut Vec<Value>> {
     error.get_mut("data")?.as_array_mut()
 }
 
-/// A copy of the typed entry, found by `@type` and never by position.
+/// A copy of the typed entry, found by `@type` and never by position; before contract 2.0 it is all of `data`.
 fn typed(error: &Members) -> Option<Value> {
     let data = error.get("data")?;
     let mut all = data.as_array().map_or(std::slice::from_ref(data), Vec::as_slice).iter();
-    all.find(|entry| entry["@type"] == AAP_ERROR_TYPE).cloned()
+    all.find(|entry| is_typed(entry)).cloned()
+}
+
+fn is_typed(entry: &Value) -> bool {
+    entry["@type"] == AAP_ERROR_TYPE || (entry["type"] == AAP_ERROR_KIND && entry.get("@type").is_none())
 }
 
 fn on_typed(error: &mut Members, change: impl FnOnce(&mut Members) -> bool) -> bool {
-    let entry = entries(error).and_then(|all| all.iter_mut().find(|entry| entry["@type"] == AAP_ERROR_TYPE));
+    let Some(data) = error.get_mut("data") else { return false };
+    let entry = match data {
+        Value::Array(all) => all.iter_mut().find(|entry| is_typed(entry)),
+        alone => Some(alone).filter(|entry| is_typed(entry)),
+    };
     entry.and_then(Value::as_object_mut).is_some_and(change)
 }

@@ -12,6 +12,8 @@ mod reply;
 mod time;
 mod transport;
 
+use crate::protocol::Contract;
+
 use super::effect::{Apply, Class, EffectInfo, Lawfulness, Param, ParamKind};
 
 /// The entries of every file, in the order of the catalogue.
@@ -67,6 +69,11 @@ const fn breach(
         class: Class::Independent,
         apply,
     }
+}
+
+/// An entry of what the contracts before 2.0 allow and the later ones do not.
+const fn breach_from_2_0(info: EffectInfo) -> EffectInfo {
+    EffectInfo { lawfulness: Lawfulness::BreachOf(Contract::FROM_2_0), ..info }
 }
 
 /// An entry that reads the load, the traffic clock, a bucket or a connection's ordinal: two runs of one seed may differ in
