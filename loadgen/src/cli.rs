@@ -240,3 +240,13 @@ pub struct RunArgs {
     #[arg(long, short, env = "DEALER_LOADGEN_QUIET", value_parser = BoolishValueParser::new(), help_heading = "Output")]
     pub quiet: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}
