@@ -229,6 +229,11 @@ impl Exchange {
     }
 }
 
+/// A value as a proof tells it.
+pub(super) fn told(value: Option<impl std::fmt::Display>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
 /// The start of a text.
 pub(super) fn cut(text: &str) -> String {
     let start: String = text.chars().take(QUOTED).collect();
