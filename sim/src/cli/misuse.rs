@@ -72,11 +72,12 @@ pub(super) fn matches(mut command: Command, arguments: &[OsString]) -> Result<Ar
     }
 }
 
-/// The flag whose value cannot be read, as clap names it: `--journal <N>`.
+/// The flag whose value cannot be read; clap names it as `--journal <N>`.
 fn flag_of(error: &clap::Error) -> Option<String> {
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::ValueValidation | ErrorKind::InvalidValue, Some(ContextValue::String(flag))) => {
-            Some(flag.clone())
+            let name = flag.strip_prefix("--")?;
+            Some(name.split([' ', '=', '[']).next()?.to_owned())
         }
         _ => None,
     }
@@ -85,7 +86,7 @@ fn flag_of(error: &clap::Error) -> Option<String> {
 fn loosen(command: Command, flag: &str) -> Command {
     let ids: Vec<_> = command
         .get_arguments()
-        .filter(|argument| argument.to_string() == flag)
+        .filter(|argument| argument.get_long() == Some(flag))
         .map(|argument| argument.get_id().clone())
         .collect();
     let below: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
