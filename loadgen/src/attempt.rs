@@ -1,11 +1,12 @@
 //! One request of a session and what becomes of it, and the conversation that holds a session's requests together.
 
+use dealer_sim::protocol::Skill;
 use jiff::Timestamp;
 
 use crate::deviation::{Deviant, deviate};
 use crate::envelope::{Ids, RequestBuffer};
 use crate::outcome::{Breach, Expectation, Outcome, classify, word};
-use crate::scenario::{ReplyParts, Session, Step, Word};
+use crate::scenario::{ReplyParts, Session, Step, Word, agent};
 use crate::transport::{Connection, Exchange, Fault, Reuse};
 use crate::worker::{Done, Worker};
 
@@ -64,7 +65,11 @@ impl<'a> Conversation<'a> {
         let context_id = Some(self.scratch.context_id.as_slice()).filter(|id| !id.is_empty());
         let sent_ids =
             self.scratch.request.write(&plan.template, step.skill(), context_id, &mut self.ids, |out| {
+                let from = out.len();
                 step.render_attempt(session, attempt, now, plan.mark_test, out);
+                if plan.contract.features.agent_as_text && step.skill() == Skill::LeadSubmit {
+                    agent::write_as_text(out, from, plan.mark_test);
+                }
             });
         let deviant =
             step.replaced(session, now).map(|replaced| deviate(self.scratch.request.bytes(), &replaced));
@@ -91,10 +96,15 @@ impl<'a> Conversation<'a> {
                 message_id: &sent_ids.message_id,
                 context_id: Some(self.scratch.context_id.as_slice()).filter(|id| !id.is_empty()),
                 skill: step.skill(),
+                contract: plan.contract,
             },
-            Some(Deviant { id, message_id, context_id, .. }) => {
-                Expectation { id, message_id, context_id: context_id.as_deref(), skill: step.skill() }
-            }
+            Some(Deviant { id, message_id, context_id, .. }) => Expectation {
+                id,
+                message_id,
+                context_id: context_id.as_deref(),
+                skill: step.skill(),
+                contract: plan.contract,
+            },
         };
         let (outcome, found) = self.judge(session, step, &connection, &exchange, &expected);
         if let Some(found) = found {

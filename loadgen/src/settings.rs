@@ -265,7 +265,10 @@ fn read_target(args: &RunArgs, reader: &mut Reader) -> Target {
                 reader.fault(format!("--endpoint-raw: {error}"));
             }
             if args.dealer.contract.is_none() {
-                reader.fault("--endpoint-raw reads no card, so it needs --contract (3.0 or 2.0)");
+                reader.fault(format!(
+                    "--endpoint-raw reads no card, so it needs --contract ({})",
+                    Contract::names()
+                ));
             }
             Target::Raw(url.clone(), contract.unwrap_or(Contract::V3_0))
         }

@@ -64,11 +64,19 @@ fn failed(report: &Report, certainty: Certainty) -> Vec<&'static str> {
     of.filter(|judged| matches!(judged.finding, Finding::Fail(_))).map(|judged| judged.rule.id).collect()
 }
 
+/// The modes of an endpoint of a contract, and what the suite is told of each. The simulator of a contract before 2.0 keeps
+/// every rule in its own mode; in another one it asks more of headers than that contract does.
+fn modes(contract: Contract) -> &'static [(HeaderMode, Headers)] {
+    match contract.name {
+        "2.0" | "3.0" => &[(HeaderMode::Pinned, Headers::Pinned), (HeaderMode::Strict, Headers::Strict)],
+        _ => &[(HeaderMode::Ignored, Headers::Usual)],
+    }
+}
+
 #[test]
 fn the_simulator_keeps_every_rule_under_every_contract_and_header_mode() {
-    for contract in Contract::FROM_2_0.iter().copied() {
-        for (mode, headers) in [(HeaderMode::Pinned, Headers::Pinned), (HeaderMode::Strict, Headers::Strict)]
-        {
+    for contract in Contract::ALL {
+        for &(mode, headers) in modes(contract) {
             let started = Instant::now();
             let dealer = Dealer::builder().seed(11).contract(contract).headers(mode);
             let report = judged(dealer, |request| request.headers = headers).unwrap();
@@ -88,6 +96,53 @@ fn the_simulator_keeps_every_rule_under_every_contract_and_header_mode() {
             assert!(not_run <= 4, "{told}");
             assert!(report.results.len() >= 120);
         }
+    }
+}
+
+#[test]
+fn a_strict_endpoint_of_an_old_contract_conforms_with_a_remark() {
+    let dealer = Dealer::builder().seed(11).contract(Contract::V1_2).headers(HeaderMode::Strict);
+    let report = judged(dealer, |request| request.headers = Headers::Strict).unwrap();
+    assert_eq!(report.verdict, Verdict::Conforms, "{}", text(&report));
+    assert_eq!(failed(&report, Certainty::Should), ["headers.none-needed"]);
+}
+
+/// What a contract before 2.0 allows, and what it forbids as all do, from the pages of those contracts.
+#[test]
+fn old_contracts_are_judged_by_their_own_rules() {
+    let play = |effect: &str| {
+        let plan = format!("rules: [{{ id: x, effect: \"{effect}\" }}]").parse().unwrap();
+        let dealer = Dealer::builder().seed(3).vehicles(120).contract(Contract::V1_2).threads(1).faults(plan);
+        judged(dealer, |_| ()).unwrap()
+    };
+    for effect in [
+        "context_id_missing",
+        "context_id_empty",
+        "error_data_object(code=none)",
+        "error_data_without_type(code=none)",
+        "rate_limited_as_32002(code=none)",
+        "unsupported_skill_as_32601(code=none)",
+        "card_two_contracts",
+        "card_extension_optional",
+    ] {
+        let report = play(effect);
+        assert_eq!(failed(&report, Certainty::Must), [""; 0], "{effect}: {}", text(&report));
+    }
+    for (effect, rule) in [
+        ("error_data_string(code=none)", "error.data-object"),
+        ("error_data_absent(code=none)", "error.data-object"),
+        ("error_data_empty(code=none)", "error.data-object"),
+        ("error_typed_missing(code=none)", "error.data-object"),
+        ("typed_code_unknown(code=none)", "error.typed-code"),
+        ("context_id_null", "message.context-form"),
+        ("context_id_retyped", "message.context-form"),
+        ("context_id_new", "message.context-kept"),
+        ("card_wrong_type", "card.required-form"),
+        ("http_echo_wrong", "headers.echo-true"),
+        ("price_as_text", "listing.prices"),
+    ] {
+        let report = play(effect);
+        assert!(failed(&report, Certainty::Must).contains(&rule), "{effect}: {}", text(&report));
     }
 }
 

@@ -316,6 +316,48 @@ fn replies_are_held_against_their_schema_if_asked_for() {
 }
 
 #[test]
+fn the_contracts_in_the_field_are_spoken_as_their_cards_say() {
+    let shopping = scenario("shopping");
+    for contract in ["1.0", "1.1", "1.2", "1.3"] {
+        let flags = [
+            "--contract",
+            contract,
+            "--validate",
+            "full",
+            "--users",
+            "2",
+            "--sessions",
+            "60",
+            "--think",
+            "0x",
+        ];
+        let (code, summary, told) = run_file(Path::new(&shopping), &flags);
+        assert_eq!(code, 0, "{contract}: {summary:#} {told}");
+        assert_eq!(summary["requests"]["errors"], 0, "{contract}: {summary:#}");
+        assert_eq!(summary["contract"], contract, "{summary:#}");
+        let leads =
+            ["buy/lead", "buy/test-drive"].map(|step| summary["steps"][step]["outcomes"]["ok"].as_u64());
+        assert!(leads.iter().all(|ok| ok.is_some_and(|ok| ok > 0)), "{contract}: {summary:#}");
+    }
+    // Found on the card, the errors and their hints read as that contract has them.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let dealer = dealer_sim::Dealer::builder().vehicles(40).contract("1.1".parse().unwrap());
+    let dealer = dealer
+        .skills(&[dealer_sim::protocol::Skill::InventorySearch])
+        .rate_limit("5/s,burst=1".parse().unwrap());
+    let dealer = runtime.block_on(dealer.start()).unwrap();
+    let text = format!(
+        "flows: {{ f: [ {{ {SEARCH}, expect: [ok, aap.RATE_LIMITED], retry: {{ honour: server, max: 3, jitter: 0 }} }} ] }}"
+    );
+    let flags = ["--endpoint", &dealer.card_url(), "--users", "1", "--sessions", "4"];
+    let (code, summary, told) = run_text(&text, &flags);
+    assert!(matches!(code, 0 | 4), "{summary:#} {told}");
+    assert_eq!(summary["contract"], "1.1");
+    // One that did not wait as long as it was told would be refused again and again.
+    assert_eq!(summary["outcomes"], json!({"ok": 4, "aap.RATE_LIMITED": 3}), "{summary:#}");
+}
+
+#[test]
 fn a_journal_is_sent_again_with_its_timing() {
     let folder = tempfile::tempdir().unwrap();
     let (journal, out) = (folder.path().join("journal.jsonl"), folder.path().join("again.yaml"));

@@ -10,7 +10,7 @@ pub struct DealerArgs {
     #[arg(long, value_name = "URL", env = "DEALER_LOADGEN_ENDPOINT", help_heading = "Dealer")]
     pub endpoint: Option<String>,
 
-    /// The contract to speak and to judge by, 3.0 or 2.0; taken from the card unless given
+    /// The contract to speak and to judge by: 3.0, 2.0, 1.3, 1.2, 1.1 or 1.0; taken from the card unless given
     #[arg(long, value_name = "VERSION", env = "DEALER_LOADGEN_CONTRACT", help_heading = "Dealer")]
     pub contract: Option<String>,
 

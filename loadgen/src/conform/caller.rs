@@ -10,6 +10,7 @@ use super::request::{Draft, Names, Probe, lead, ordinary};
 use crate::endpoint::Endpoint;
 use crate::envelope::own_lines;
 use crate::pacer::{Clock, Nanos};
+use crate::scenario::agent;
 use crate::transport::{Address, Client, Config, Fault, Options, PrepareError};
 use crate::units;
 
@@ -83,7 +84,12 @@ impl<'a> Caller<'a> {
     pub(super) fn lead(&self, of: &str) -> Value {
         // A little in the past: clocks differ.
         let granted = self.clock.started() - jiff::SignedDuration::from_secs(3600);
-        lead(&granted.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), &format!("{of}-{}", self.tag))
+        let granted = granted.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let mut lead = lead(&granted, &format!("{of}-{}", self.tag));
+        if self.endpoint.contract.features.agent_as_text {
+            agent::as_text(&mut lead, false);
+        }
+        lead
     }
 
     fn draft(&mut self, skill: Skill, payload: Value) -> Draft {
@@ -165,6 +171,7 @@ impl<'a> Caller<'a> {
         let payload = sent.pointer("/params/message/parts/0/data").cloned().unwrap_or_default();
         self.exchanges.push(Exchange {
             label: label.to_owned(),
+            contract: self.endpoint.contract,
             skill: Some(draft.skill),
             is_ordinary,
             id: sent.get("id").filter(|id| id.is_string() || id.is_number()).cloned(),
@@ -208,9 +215,10 @@ impl<'a> Caller<'a> {
 /// The wait that a RATE_LIMITED asks for.
 fn asked_wait(answer: &Answer) -> Option<Duration> {
     let json = answer.json.as_ref().ok()?;
-    let entries = json.pointer("/error/data")?.as_array()?;
-    let entry =
-        entries.iter().find(|entry| entry.get("code").and_then(Value::as_str) == Some("RATE_LIMITED"))?;
+    let data = json.pointer("/error/data")?;
+    // One entry among others, or alone.
+    let mut entries = data.as_array().map_or(std::slice::from_ref(data), Vec::as_slice).iter();
+    let entry = entries.find(|entry| entry.get("code").and_then(Value::as_str) == Some("RATE_LIMITED"))?;
     let hint = |name: &str| entry.get("details")?.get(name)?.as_f64();
     let millis =
         hint("retry_after_ms").or_else(|| hint("retry_after_seconds").map(|seconds| seconds * 1e3))?;

@@ -1,5 +1,7 @@
 //! What was asked and what came back: all that rules are judged by.
 
+use dealer_sim::protocol::contract::ErrorShape;
+use dealer_sim::protocol::error::AAP_ERROR_KIND;
 use dealer_sim::protocol::json::Doc;
 use dealer_sim::protocol::{Contract, Skill};
 use jiff::Timestamp;
@@ -8,7 +10,7 @@ use serde_json::Value;
 use super::rule::Finding;
 use crate::transport::Fault;
 
-/// The `@type` of the typed entry of an AAP error (AAP e), the same under every contract.
+/// The `@type` of the typed entry of an AAP error (AAP e), the same under every contract that has a list of entries.
 pub(super) const AAP_ENTRY: &str = "https://autoagentprotocol.org/extensions/aap/error";
 /// The `@type` of Google's ErrorInfo.
 pub(super) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -18,7 +20,7 @@ const QUOTED: usize = 400;
 /// What a dealer does with requests that lack the two A2A headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Headers {
-    /// What the contract usually does: 2.0 refuses them, 3.0 may do either.
+    /// What the contract usually does: 2.0 refuses them, 3.0 may do either, 1.x overlooks the headers.
     Usual,
     /// It refuses them.
     Strict,
@@ -31,6 +33,8 @@ pub enum Headers {
 pub(super) struct Exchange {
     /// The rule that it probes, or the name of a step of the survey.
     pub(super) label: String,
+    /// The contract that is spoken.
+    pub(super) contract: Contract,
     /// The skill that it calls.
     pub(super) skill: Option<Skill>,
     /// Whether it is an ordinary call, which a dealer serves or refuses for a reason of its own.
@@ -187,14 +191,25 @@ impl Exchange {
         self.entries().iter().find(|entry| entry.get("@type").and_then(Value::as_str) == Some(kind))
     }
 
+    /// The typed AAP entry: one of the list, or, before 2.0, all of `error.data`.
+    pub(super) fn typed(&self) -> Option<&Value> {
+        match self.contract.error_shape {
+            ErrorShape::Array => self.entry(AAP_ENTRY),
+            ErrorShape::Object => {
+                let data = self.error()?.get("data")?;
+                (data.get("type").and_then(Value::as_str) == Some(AAP_ERROR_KIND)).then_some(data)
+            }
+        }
+    }
+
     /// The typed AAP entry's code.
     pub(super) fn typed_code(&self) -> Option<&str> {
-        self.entry(AAP_ENTRY)?.get("code")?.as_str()
+        self.typed()?.get("code")?.as_str()
     }
 
     /// The places of `details.errors[]`.
     pub(super) fn fault_places(&self) -> Vec<&str> {
-        let list = self.entry(AAP_ENTRY).and_then(|entry| entry.pointer("/details/errors")?.as_array());
+        let list = self.typed().and_then(|entry| entry.pointer("/details/errors")?.as_array());
         list.into_iter().flatten().filter_map(|fault| fault.get("instanceLocation")?.as_str()).collect()
     }
 

@@ -60,34 +60,47 @@ impl Finding {
     }
 }
 
-/// To which dealers a rule applies.
+/// The contracts whose dealers a rule applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applies {
-    /// All.
-    All,
-    /// Those of contract 2.0.
-    V2_0,
-    /// Those of contract 3.0.
-    V3_0,
-}
+pub struct Applies(&'static [Contract]);
 
 impl Applies {
+    /// All contracts.
+    pub const ALL: Applies = Applies(&Contract::ALL);
+    /// The released contracts before 2.0.
+    pub const BEFORE_2_0: Applies = Applies(Contract::BEFORE_2_0);
+    /// Contracts 2.0 and 3.0.
+    pub const FROM_2_0: Applies = Applies(Contract::FROM_2_0);
+    /// Contract 1.0, with its `source_agent` as a text.
+    pub const V1_0: Applies = Applies(&[Contract::V1_0]);
+    /// Contract 1.1.
+    pub const V1_1: Applies = Applies(&[Contract::V1_1]);
+    /// All but 1.0: `source_agent` is an object, `details.errors[]` lists every fault.
+    pub const FROM_1_1: Applies =
+        Applies(&[Contract::V1_1, Contract::V1_2, Contract::V1_3, Contract::V2_0, Contract::V3_0]);
+    /// Those that know classes of unit.
+    pub const FROM_1_2: Applies = Applies(&[Contract::V1_2, Contract::V1_3, Contract::V2_0, Contract::V3_0]);
+    /// Those that know `fees`.
+    pub const FROM_1_3: Applies = Applies(&[Contract::V1_3, Contract::V2_0, Contract::V3_0]);
+    /// All before 3.0.
+    pub const BEFORE_3_0: Applies =
+        Applies(&[Contract::V1_0, Contract::V1_1, Contract::V1_2, Contract::V1_3, Contract::V2_0]);
+    /// Contract 2.0.
+    pub const V2_0: Applies = Applies(&[Contract::V2_0]);
+    /// Contract 3.0.
+    pub const V3_0: Applies = Applies(&[Contract::V3_0]);
+
     /// Whether a dealer of this contract is held to it.
     pub fn to(self, contract: Contract) -> bool {
-        match self {
-            Applies::All => true,
-            Applies::V2_0 => contract == Contract::V2_0,
-            Applies::V3_0 => contract == Contract::V3_0,
-        }
+        self.0.contains(&contract)
     }
 
-    /// The contracts' names.
-    pub fn word(self) -> &'static str {
-        match self {
-            Applies::All => "2.0, 3.0",
-            Applies::V2_0 => "2.0",
-            Applies::V3_0 => "3.0",
+    /// The contracts' names, such as `1.3, 2.0, 3.0`; all of them are `all`.
+    pub fn word(self) -> String {
+        if self == Applies::ALL {
+            return "all".to_owned();
         }
+        self.0.iter().map(|contract| contract.name).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -145,7 +158,8 @@ pub(super) enum Refusal {
     Code(i64),
     /// A typed entry with one of these codes.
     Aap(&'static [AapCode]),
-    /// A typed entry with one of these codes that lists a fault at each of these places; each place has alternatives.
+    /// A typed entry with one of these codes that lists a fault at each of these places; each place has alternatives. Where
+    /// a contract does not ask for the list (1.0), the code suffices.
     At(&'static [AapCode], &'static [&'static [&'static str]]),
     /// An HTTP status without a JSON-RPC error.
     Http(u16),
@@ -195,7 +209,8 @@ fn is_so(exchange: &Exchange, refusal: &Refusal) -> bool {
         Refusal::At(codes, places) => {
             let listed = exchange.fault_places();
             is_one_of(codes)
-                && places.iter().all(|any| any.iter().any(|place| listed.iter().any(|at| at == place)))
+                && (!exchange.contract.lists_faults
+                    || places.iter().all(|any| any.iter().any(|place| listed.iter().any(|at| at == place))))
         }
         Refusal::Http(status) => exchange.status() == Some(*status),
     }

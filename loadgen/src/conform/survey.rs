@@ -1,6 +1,6 @@
 //! What is asked, in which order: ordinary calls first, since the probes need vehicles that they find.
 
-use dealer_sim::protocol::{Contract, Skill};
+use dealer_sim::protocol::Skill;
 use serde_json::{Value, json};
 
 use super::caller::Caller;
@@ -131,11 +131,12 @@ async fn filters(caller: &mut Caller<'_>, vehicle: &Value, vehicles: &[Value]) {
         ("exterior_color", "exterior_color"),
         ("rooftops", "rooftop"),
     ] {
-        if let Some(value) = text(member) {
+        let is_known = name != "vehicle_type" || caller.contract().features.vehicle_classes;
+        if let Some(value) = text(member).filter(|_| is_known) {
             asked.push((format!("filters.{name}"), json!({ name: [value] })));
         }
     }
-    if caller.contract() != Contract::V2_0
+    if caller.contract().features.status_filter
         && let Some(status) = text("status")
     {
         asked.push(("filters.status".to_owned(), json!({ "status": [status] })));

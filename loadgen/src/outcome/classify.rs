@@ -1,7 +1,8 @@
 //! From a reply to its outcome: a pure function of bytes and of what was expected.
 
-use dealer_sim::protocol::Skill;
-use dealer_sim::protocol::error::AAP_ERROR_TYPE;
+use dealer_sim::protocol::contract::ErrorShape;
+use dealer_sim::protocol::error::{AAP_ERROR_KIND, AAP_ERROR_TYPE};
+use dealer_sim::protocol::{Contract, Skill};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -21,6 +22,8 @@ pub(crate) struct Expectation<'a> {
     pub(crate) context_id: Option<&'a [u8]>,
     /// The skill asked.
     pub(crate) skill: Skill,
+    /// The contract spoken.
+    pub(crate) contract: Contract,
 }
 
 /// The outcome of a whole reply, and the conversation's id if it has a valid one, as the inside of its JSON string.
@@ -80,10 +83,10 @@ fn judge<'a>(
                 None => return Err(Breach::ResultShape),
             };
             let context_id = check_message(message, expected)?;
-            Ok((Outcome::Ok, Some(context_id)))
+            Ok((Outcome::Ok, context_id))
         }
         (None, Some(error)) => {
-            let outcome = error_outcome(error)?;
+            let outcome = error_outcome(error, expected.contract.error_shape)?;
             // Who could not read the request cannot know its id and says null (JSON-RPC 2.0, section 5).
             let unread = matches!(outcome, Outcome::Rpc(-32700 | -32600));
             if !(unread && envelope.id.is_some_and(|id| id.kind() == Kind::Null)) {
@@ -111,7 +114,10 @@ fn check_id(id: Option<Raw<'_>>, sent: &[u8]) -> Result<(), Breach> {
     if equal { Ok(()) } else { Err(Breach::Id) }
 }
 
-fn check_message<'a>(message: &MessageView<'a>, expected: &Expectation<'_>) -> Result<&'a [u8], Breach> {
+fn check_message<'a>(
+    message: &MessageView<'a>,
+    expected: &Expectation<'_>,
+) -> Result<Option<&'a [u8]>, Breach> {
     if !is_text(message.role, "ROLE_AGENT") {
         return Err(Breach::Role);
     }
@@ -119,15 +125,11 @@ fn check_message<'a>(message: &MessageView<'a>, expected: &Expectation<'_>) -> R
         Some(id) if !id.is_empty() && id != expected.message_id => {}
         _ => return Err(Breach::MessageId),
     }
-    let raw = message.context_id.ok_or(Breach::ContextId)?;
-    let context_id = raw.quoted().filter(|id| !id.is_empty()).ok_or(Breach::ContextId)?;
-    if let Some(sent) = expected.context_id
-        && context_id != sent
-        && raw.text()
-            != serde_json::from_slice(&[b"\"", sent, b"\""].concat()).ok().map(std::borrow::Cow::Owned)
-    {
-        return Err(Breach::ContextId);
-    }
+    let context_id = match message.context_id {
+        Some(raw) => Some(check_context(raw, expected)?),
+        None if expected.contract.replies_name_context => return Err(Breach::ContextId),
+        None => None,
+    };
     let part = message.part.as_ref().filter(|part| part.has_data).ok_or(Breach::Parts)?;
     if !is_text(part.media_type, expected.skill.response_media_type()) {
         return Err(Breach::MediaType);
@@ -136,6 +138,16 @@ fn check_message<'a>(message: &MessageView<'a>, expected: &Expectation<'_>) -> R
         return Err(Breach::PayloadType);
     }
     Ok(context_id)
+}
+
+fn check_context<'a>(raw: Raw<'a>, expected: &Expectation<'_>) -> Result<&'a [u8], Breach> {
+    let context_id = raw.quoted().filter(|id| !id.is_empty()).ok_or(Breach::ContextId)?;
+    let same = |sent: &[u8]| {
+        context_id == sent
+            || raw.text()
+                == serde_json::from_slice(&[b"\"", sent, b"\""].concat()).ok().map(std::borrow::Cow::Owned)
+    };
+    if expected.context_id.is_none_or(same) { Ok(context_id) } else { Err(Breach::ContextId) }
 }
 
 #[derive(Deserialize)]
@@ -153,17 +165,26 @@ struct ErrorEntry {
     code: Option<serde_json::Value>,
 }
 
+/// The typed entry where it is all of `data` (1.x).
+#[derive(Deserialize)]
+struct ErrorObject {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    code: Option<serde_json::Value>,
+}
+
 /// The outcome of `error`. Errors are small, so they are parsed in full.
-fn error_outcome(error: Raw<'_>) -> Result<Outcome, Breach> {
+fn error_outcome(error: Raw<'_>, shape: ErrorShape) -> Result<Outcome, Breach> {
     if error.kind() == Kind::Null {
         return Err(Breach::Envelope);
     }
     let error: ErrorMember<'_> = serde_json::from_slice(error.0).map_err(|_| Breach::ErrorShape)?;
     if let Some(data) = error.data {
-        let entries: Vec<ErrorEntry> = serde_json::from_str(data.get()).map_err(|_| Breach::ErrorShape)?;
-        // By the typed entry, never by the number: -32004 with one is UNSUPPORTED_SKILL, without one it is A2A's.
-        if let Some(entry) = entries.iter().find(|entry| entry.type_url == AAP_ERROR_TYPE) {
-            let code = entry.code.as_ref().and_then(serde_json::Value::as_str);
+        // By the typed entry, never by the number: -32004 (-32601 in 1.x) with one is UNSUPPORTED_SKILL, without one it is
+        // A2A's (JSON-RPC's).
+        if let Some(code) = typed_code(data.get(), shape)? {
+            let code = code.as_ref().and_then(serde_json::Value::as_str);
             let code = code.filter(|code| is_code(code)).ok_or(Breach::ErrorShape)?;
             return Ok(Outcome::Aap(code.into()));
         }
@@ -173,6 +194,24 @@ fn error_outcome(error: Raw<'_>) -> Result<Outcome, Breach> {
         -32009..=-32001 => Outcome::A2a(error.code),
         code => Outcome::Rpc(code),
     })
+}
+
+/// The `code` of the typed entry, if there is one. A2A's own errors are an array under every contract.
+fn typed_code(data: &str, shape: ErrorShape) -> Result<Option<Option<serde_json::Value>>, Breach> {
+    let is_object = data.starts_with('{');
+    match shape {
+        ErrorShape::Object if is_object => {
+            let entry: ErrorObject = serde_json::from_str(data).map_err(|_| Breach::ErrorShape)?;
+            if entry.kind == AAP_ERROR_KIND { Ok(Some(entry.code)) } else { Err(Breach::ErrorShape) }
+        }
+        ErrorShape::Object | ErrorShape::Array => {
+            let entries: Vec<ErrorEntry> = serde_json::from_str(data).map_err(|_| Breach::ErrorShape)?;
+            match entries.into_iter().find(|entry| entry.type_url == AAP_ERROR_TYPE) {
+                Some(_) if shape == ErrorShape::Object => Err(Breach::ErrorShape),
+                entry => Ok(entry.map(|entry| entry.code)),
+            }
+        }
+    }
 }
 
 /// Codes become names in results: only what looks like one is taken.
@@ -192,7 +231,48 @@ mod tests {
         message_id: b"m-sent",
         context_id: Some(b"ctx-1"),
         skill: Skill::InventorySearch,
+        contract: Contract::V3_0,
     };
+
+    /// What the same body is under contract 1.2.
+    fn before_2_0(value: &Value) -> String {
+        let expected = Expectation { contract: Contract::V1_2, ..EXPECTED };
+        classify(200, Content::Json, value.to_string().as_bytes(), &expected).0.to_string()
+    }
+
+    #[test]
+    fn errors_of_1_x_are_the_typed_entry_alone() {
+        let entry =
+            |code: &str| json!({"type": "aap.error", "code": code, "message": "m", "retryable": false});
+        assert_eq!(before_2_0(&failed(-32601, &entry("UNSUPPORTED_SKILL"))), "aap.UNSUPPORTED_SKILL");
+        assert_eq!(before_2_0(&failed(-32002, &entry("RATE_LIMITED"))), "aap.RATE_LIMITED");
+        assert_eq!(before_2_0(&failed(-32601, &json!([]))), "rpc.-32601");
+        assert_eq!(
+            before_2_0(&json!({"jsonrpc": "2.0", "id": "r1", "error": {"code": -32601, "message": "m"}})),
+            "rpc.-32601"
+        );
+        let info = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "X", "domain": "a2a-protocol.org"}]);
+        assert_eq!(before_2_0(&failed(-32004, &info)), "a2a.-32004");
+        for wrong in [
+            json!({"code": "RATE_LIMITED"}),
+            json!({"type": "aap.error"}),
+            json!({"type": "error", "code": "RATE_LIMITED"}),
+            json!([{"@type": AAP_ERROR_TYPE, "type": "aap.error", "code": "RATE_LIMITED"}]),
+            json!("RATE_LIMITED"),
+        ] {
+            assert_eq!(before_2_0(&failed(-32002, &wrong)), "protocol.error_shape", "{wrong}");
+        }
+        assert_eq!(of(&failed(-32601, &entry("UNSUPPORTED_SKILL"))), "protocol.error_shape");
+    }
+
+    #[test]
+    fn replies_of_1_x_need_not_name_the_conversation() {
+        let mut reply = good();
+        reply["result"]["message"]["contextId"] = json!("ctx-2");
+        assert_eq!(before_2_0(&reply), "protocol.context_id");
+        reply["result"]["message"].as_object_mut().unwrap().remove("contextId");
+        assert_eq!((before_2_0(&reply), of(&reply)), ("ok".to_owned(), "protocol.context_id".to_owned()));
+    }
 
     fn good() -> Value {
         json!({"jsonrpc": "2.0", "id": "r1", "result": {"message": {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dealer_sim::protocol::error::AAP_ERROR_TYPE;
+use dealer_sim::protocol::error::{AAP_ERROR_KIND, AAP_ERROR_TYPE};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use serde_json::Value;
@@ -16,8 +16,11 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 pub(crate) fn word(body: &[u8], retry_after: Option<&str>, now: Timestamp) -> Word {
     let of_http = retry_after.and_then(|text| seconds_or_date(text.trim(), now));
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let entries = body.pointer("/error/data").and_then(Value::as_array);
-    let entry = entries.into_iter().flatten().find(|entry| entry["@type"] == AAP_ERROR_TYPE);
+    // In 1.x the typed entry is all of data, and has no @type.
+    let entry = body.pointer("/error/data").and_then(|data| match data {
+        Value::Array(entries) => entries.iter().find(|entry| entry["@type"] == AAP_ERROR_TYPE),
+        alone => Some(alone).filter(|entry| entry["type"] == AAP_ERROR_KIND),
+    });
     let Some(entry) = entry else { return Word { retryable: None, after: of_http } };
     // AAP digest, section d: retry_after_ms is preferred.
     let details = &entry["details"];
@@ -63,6 +66,9 @@ mod tests {
         for nothing in ["", "soon", "-1", "1.5"] {
             assert_eq!(of(&json!({}), Some(nothing)), Word::default(), "{nothing}");
         }
+        let alone = json!({"error": {"data": {"type": "aap.error", "retryable": true, "details": {"retry_after_ms": 30000}}}});
+        let told = word(alone.to_string().as_bytes(), None, Timestamp::UNIX_EPOCH);
+        assert_eq!(told, Word { retryable: Some(true), after: seconds(30) });
         assert_eq!(word(b"<html>", None, Timestamp::UNIX_EPOCH), Word::default());
     }
 }

@@ -8,7 +8,7 @@ use super::expr::{Expr, Template, TextPiece};
 /// Stands before the `message`.
 const MESSAGE: &str = "[TEST LEAD, please disregard]";
 /// Stands behind the `source_agent.name`.
-const AGENT: &str = " (test)";
+pub(super) const AGENT: &str = " (test)";
 /// The name of a source agent that has none.
 const NAMELESS: &str = "dealer-loadgen (test)";
 

@@ -56,6 +56,7 @@
 //! (steps), `retry` and `raw`, and `load` (all together). What runs is `workload`, `cursor` (the way along a flow), `step`,
 //! `body` (requests) and `pointer` and `check` (replies). Nothing here opens a socket, reads a clock or draws from an unseeded source.
 
+pub(crate) mod agent;
 mod ast;
 mod body;
 mod check;

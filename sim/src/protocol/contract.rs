@@ -44,8 +44,14 @@ pub struct Terms {
     pub default_headers: HeaderMode,
     /// Members of payloads that only some contracts know.
     pub features: Features,
+    /// Whether each reply must name its conversation. The 1.x pages show no `contextId` in replies, and A2A 1.0 (3.4.1) leaves
+    /// it to an agent to make one, which must then come with the reply: ours does, under every contract.
+    pub replies_name_context: bool,
     /// How `error.data` of a skill error is built.
     pub error_shape: ErrorShape,
+    /// Whether each fault of a payload must be listed in `details.errors[]` (from 1.1 on; before, `details` is free). Ours are
+    /// listed under every contract.
+    pub lists_faults: bool,
     /// The JSON-RPC number of each [`AapCode`], in the order of [`AapCode::ALL`].
     pub numbers: [i32; 12],
     /// Whether the card's extension entry says `"required": true`. It must from 2.0 on, and the pages of 1.1 do; the other
@@ -128,7 +134,9 @@ static V1_0: Terms = Terms {
         fees: false,
         status_filter: false,
     },
+    replies_name_context: false,
     error_shape: ErrorShape::Object,
+    lists_faults: false,
     numbers: NUMBERS_1_0,
     card_says_required: false,
     card_has_links: false,
@@ -140,6 +148,7 @@ static V1_1: Terms = Terms {
     extension_uri: "https://autoagentprotocol.org/extensions/aap/v1.1",
     schema_base_url: "https://autoagentprotocol.org/v1.1/schemas/",
     features: Features { regional_price: false, agent_as_text: false, ..V1_0.features },
+    lists_faults: true,
     card_says_required: true,
     ..V1_0
 };
@@ -169,6 +178,7 @@ static V2_0: Terms = Terms {
     extension_uri: "https://draft.autoagentprotocol.invalid/extensions/aap/latest",
     schema_base_url: "https://draft.autoagentprotocol.invalid/latest/schemas/",
     default_headers: HeaderMode::Strict,
+    replies_name_context: true,
     error_shape: ErrorShape::Array,
     numbers: NUMBERS_2_0,
     card_says_required: true,

@@ -112,6 +112,44 @@ fn headers_are_overlooked_unless_the_endpoint_is_told_otherwise() {
     assert_eq!(code(&ask(&pinned, &[("a2a-version", "0.3")], &body).0), -32009);
 }
 
+/// What a2a-sdk for Python sends: every number of the payload as a double, its own header for the version, none for
+/// extensions, a configuration of its own.
+#[test]
+fn requests_of_the_official_clients_are_served_without_extension_headers() {
+    for name in OF_1_X {
+        let dealer = under(name);
+        let body = json!({
+            "jsonrpc": "2.0", "id": "5b5ef2b6-6b9b-4f0e-9c52-6b8f3c1f6a01", "method": "SendMessage",
+            "params": {
+                "message": {
+                    "messageId": "0d7c2f0e5d8c4b1c8d2a", "role": "ROLE_USER", "contextId": "",
+                    "parts": [{
+                        "data": {
+                            "type": "inventory.search.request", "filters": { "year_min": 1999.0 },
+                            "pagination": { "skip": 0.0, "limit": 2.0 },
+                            "sort": { "field": "price", "order": "asc" },
+                        },
+                        "mediaType": "application/vnd.autoagent.inventory-search-request+json",
+                    }],
+                },
+                "configuration": {
+                    "acceptedOutputModes": ["application/vnd.autoagent.inventory-search-response+json"],
+                    "returnImmediately": true,
+                },
+            },
+        });
+        for headers in [&[("a2a-version", "1.0")][..], &[]] {
+            let (reply, _) = ask(&dealer, headers, &body.to_string());
+            let data = &payload(&reply)["data"];
+            assert_eq!(
+                (&data["limit"], data["vehicles"].as_array().unwrap().len()),
+                (&json!(2), 2),
+                "{reply}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_typed_error_is_all_of_the_data() {
     for name in OF_1_X {

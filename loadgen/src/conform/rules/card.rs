@@ -110,11 +110,14 @@ pub(super) const RULES: &[Rule] = &[
         "AAP g",
         law(|seen| member(seen, "defaultOutputModes", is_texts)),
     ),
-    should(
-        "card.vendor-modes",
-        "mode lists name AAP's media types, not bare application/json",
-        "AAP g",
-        law(vendor_modes),
+    only(
+        Applies::FROM_2_0,
+        should(
+            "card.vendor-modes",
+            "mode lists name AAP's media types, not bare application/json",
+            "AAP g",
+            law(vendor_modes),
+        ),
     ),
     must(
         "card.interfaces",
@@ -188,17 +191,50 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     ),
-    must(
-        "card.one-contract",
-        "exactly one entry of AAP stands among the extensions",
-        "AAP g",
-        law(one_contract),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "card.one-contract",
+            "exactly one entry of AAP stands among the extensions",
+            "AAP g",
+            law(one_contract),
+        ),
     ),
-    must(
-        "card.required",
-        "the AAP entry has required: true",
-        "AAP g",
-        law(|seen| entry(seen, |entry| entry.get("required") == Some(&Value::Bool(true)))),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "card.required",
+            "the AAP entry has required: true",
+            "AAP g",
+            law(|seen| entry(seen, |entry| entry.get("required") == Some(&Value::Bool(true)))),
+        ),
+    ),
+    only(
+        Applies::BEFORE_2_0,
+        must(
+            "card.contract-entry",
+            "an entry of AAP stands among the extensions",
+            "AAP a, g; agent-card.schema.json of 1.0 to 1.3",
+            law(|seen| entry(seen, |_| true)),
+        ),
+    ),
+    only(
+        Applies::BEFORE_2_0,
+        must(
+            "card.required-form",
+            "required, where the AAP entry has it, is true or false",
+            "A2A 4.4.4; agent-card.schema.json of 1.0 to 1.3",
+            law(|seen| entry(seen, |entry| entry.get("required").is_none_or(Value::is_boolean))),
+        ),
+    ),
+    only(
+        Applies::V1_1,
+        silent(
+            "card.required-of-1.1",
+            "the AAP entry has required: true, as the pages of 1.1 show and its example file does not",
+            "AAP a",
+            law(|seen| entry(seen, |entry| entry.get("required") == Some(&Value::Bool(true)))),
+        ),
     ),
     should(
         "card.entry-description",
@@ -250,25 +286,28 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     ),
-    should(
-        "card.skill-modes",
-        "each skill pins its pair of media types",
-        "AAP g",
-        law(|seen| {
-            each_skill(seen, |skill| {
-                let known = skill.get("id").and_then(Value::as_str).and_then(Skill::from_id);
-                let lists = |name: &str, wanted: &str| {
-                    skill
-                        .get(name)
-                        .and_then(Value::as_array)
-                        .is_some_and(|list| list.iter().any(|mode| mode == wanted))
-                };
-                known.is_none_or(|known| {
-                    lists("inputModes", known.request_media_type())
-                        && lists("outputModes", known.response_media_type())
+    only(
+        Applies::FROM_2_0,
+        should(
+            "card.skill-modes",
+            "each skill pins its pair of media types",
+            "AAP g",
+            law(|seen| {
+                each_skill(seen, |skill| {
+                    let known = skill.get("id").and_then(Value::as_str).and_then(Skill::from_id);
+                    let lists = |name: &str, wanted: &str| {
+                        skill
+                            .get(name)
+                            .and_then(Value::as_array)
+                            .is_some_and(|list| list.iter().any(|mode| mode == wanted))
+                    };
+                    known.is_none_or(|known| {
+                        lists("inputModes", known.request_media_type())
+                            && lists("outputModes", known.response_media_type())
+                    })
                 })
-            })
-        }),
+            }),
+        ),
     ),
     should(
         "card.search-and-lead",
@@ -307,11 +346,14 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     ),
-    should(
-        "card.no-retired-security",
-        "security, the name of old, is not on the card",
-        "AAP g, j 35",
-        law(|seen| absent(seen, "security")),
+    only(
+        Applies::FROM_2_0,
+        should(
+            "card.no-retired-security",
+            "security, the name of old, is not on the card",
+            "AAP g, j 35",
+            law(|seen| absent(seen, "security")),
+        ),
     ),
     should(
         "card.no-0.3-members",

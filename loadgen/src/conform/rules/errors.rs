@@ -4,8 +4,8 @@ use dealer_sim::protocol::error::AapCode;
 use serde_json::Value;
 
 use super::super::evidence::{AAP_ENTRY, ERROR_INFO, Evidence, Exchange};
-use super::super::rule::{Finding, Rule};
-use super::{law, must, should, silent};
+use super::super::rule::{Applies, Finding, Rule};
+use super::{law, must, only, should, silent};
 
 pub(super) const RULES: &[Rule] = &[
     must(
@@ -19,23 +19,41 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     ),
-    must(
-        "error.data-array",
-        "the data of AAP's and A2A's errors is an array of objects that have an @type",
-        "AAP b, e",
-        law(data_array),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "error.data-array",
+            "the data of AAP's and A2A's errors is an array of objects that have an @type",
+            "AAP b, e",
+            law(data_array),
+        ),
     ),
-    must(
-        "error.not-empty",
-        "the data of such an error is not empty",
-        "AAP e; INTEROP 3",
-        law(|seen| of_protocol(seen, |exchange| !exchange.entries().is_empty())),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "error.not-empty",
+            "the data of such an error is not empty",
+            "AAP e; INTEROP 3",
+            law(|seen| of_protocol(seen, |exchange| !exchange.entries().is_empty())),
+        ),
     ),
-    must(
-        "error.typed",
-        "an error whose ErrorInfo is of AAP's domain has AAP's own entry",
-        "AAP e (seed 000)",
-        law(has_typed),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "error.typed",
+            "an error whose ErrorInfo is of AAP's domain has AAP's own entry",
+            "AAP e (seed 000)",
+            law(has_typed),
+        ),
+    ),
+    only(
+        Applies::BEFORE_2_0,
+        must(
+            "error.data-object",
+            "the data of an AAP error is the typed error alone, as one object without an @type",
+            "AAP a, e; error.schema.json and errors page of 1.0 to 1.3",
+            law(data_object),
+        ),
     ),
     must(
         "error.typed-whole",
@@ -56,44 +74,54 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     ),
-    must(
-        "error.one-typed",
-        "an error has one AAP entry at most",
-        "AAP e",
-        law(|seen| {
-            typed(seen, |exchange, _| {
-                exchange
-                    .entries()
-                    .iter()
-                    .filter(|entry| entry.get("@type").and_then(Value::as_str) == Some(AAP_ENTRY))
-                    .count()
-                    == 1
-            })
-        }),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "error.one-typed",
+            "an error has one AAP entry at most",
+            "AAP e",
+            law(|seen| {
+                typed(seen, |exchange, _| {
+                    exchange
+                        .entries()
+                        .iter()
+                        .filter(|entry| entry.get("@type").and_then(Value::as_str) == Some(AAP_ENTRY))
+                        .count()
+                        == 1
+                })
+            }),
+        ),
     ),
-    must(
-        "error.info",
-        "an ErrorInfo stands beside the AAP entry, with its code as reason",
-        "AAP e",
-        law(|seen| {
-            typed(seen, |exchange, entry| {
-                let info = exchange
-                    .entries()
-                    .iter()
-                    .filter(|entry| entry.get("@type").and_then(Value::as_str) == Some(ERROR_INFO));
-                info.filter_map(|info| info.get("reason")).any(|reason| Some(reason) == entry.get("code"))
-            })
-        }),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "error.info",
+            "an ErrorInfo stands beside the AAP entry, with its code as reason",
+            "AAP e",
+            law(|seen| {
+                typed(seen, |exchange, entry| {
+                    let info = exchange
+                        .entries()
+                        .iter()
+                        .filter(|entry| entry.get("@type").and_then(Value::as_str) == Some(ERROR_INFO));
+                    info.filter_map(|info| info.get("reason")).any(|reason| Some(reason) == entry.get("code"))
+                })
+            }),
+        ),
     ),
-    should(
-        "error.info-first",
-        "the ErrorInfo stands first",
-        "AAP e, j 38",
-        law(|seen| {
-            typed(seen, |exchange, _| {
-                exchange.entries().first().and_then(|entry| entry.get("@type")?.as_str()) == Some(ERROR_INFO)
-            })
-        }),
+    only(
+        Applies::FROM_2_0,
+        should(
+            "error.info-first",
+            "the ErrorInfo stands first",
+            "AAP e, j 38",
+            law(|seen| {
+                typed(seen, |exchange, _| {
+                    exchange.entries().first().and_then(|entry| entry.get("@type")?.as_str())
+                        == Some(ERROR_INFO)
+                })
+            }),
+        ),
     ),
     must(
         "error.metadata",
@@ -106,25 +134,28 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     ),
-    must(
-        "error.faults-listed",
-        "each validation error lists its faults, with place, keyword and text",
-        "AAP e (seed 000)",
-        law(|seen| {
-            typed(seen, |_, entry| {
-                let code = entry.get("code").and_then(Value::as_str).unwrap_or_default();
-                let is_validation = super::VALIDATION.iter().any(|known| known.name() == code);
-                !is_validation
-                    || entry.pointer("/details/errors").and_then(Value::as_array).is_some_and(|list| {
-                        !list.is_empty()
-                            && list.iter().all(|fault| {
-                                ["instanceLocation", "keyword", "error"]
-                                    .iter()
-                                    .all(|name| fault.get(name).is_some_and(Value::is_string))
-                            })
-                    })
-            })
-        }),
+    only(
+        Applies::FROM_1_1,
+        must(
+            "error.faults-listed",
+            "each validation error lists its faults, with place, keyword and text",
+            "AAP e (seed 000)",
+            law(|seen| {
+                typed(seen, |_, entry| {
+                    let code = entry.get("code").and_then(Value::as_str).unwrap_or_default();
+                    let is_validation = super::VALIDATION.iter().any(|known| known.name() == code);
+                    !is_validation
+                        || entry.pointer("/details/errors").and_then(Value::as_array).is_some_and(|list| {
+                            !list.is_empty()
+                                && list.iter().all(|fault| {
+                                    ["instanceLocation", "keyword", "error"]
+                                        .iter()
+                                        .all(|name| fault.get(name).is_some_and(Value::is_string))
+                                })
+                        })
+                })
+            }),
+        ),
     ),
     must(
         "error.faults-point",
@@ -146,17 +177,23 @@ pub(super) const RULES: &[Rule] = &[
         "AAP e (seed 000)",
         law(numbers),
     ),
-    must(
-        "error.not-32601",
-        "UNSUPPORTED_SKILL never comes as -32601",
-        "AAP e (seed 000)",
-        law(|seen| never(seen, "UNSUPPORTED_SKILL", -32601)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "error.not-32601",
+            "UNSUPPORTED_SKILL never comes as -32601",
+            "AAP e (seed 000)",
+            law(|seen| never(seen, "UNSUPPORTED_SKILL", -32601)),
+        ),
     ),
-    must(
-        "error.not-32002",
-        "RATE_LIMITED never comes as -32002",
-        "AAP e (seed 000)",
-        law(|seen| never(seen, "RATE_LIMITED", -32002)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "error.not-32002",
+            "RATE_LIMITED never comes as -32002",
+            "AAP e (seed 000)",
+            law(|seen| never(seen, "RATE_LIMITED", -32002)),
+        ),
     ),
     should(
         "error.retry-hint",
@@ -234,6 +271,15 @@ fn data_array(seen: &Evidence) -> Finding {
     })
 }
 
+/// Under -32000 there are skill errors alone, so such an error has the typed entry, too.
+fn data_object(seen: &Evidence) -> Finding {
+    let of_skill =
+        |exchange: &&Exchange| exchange.typed_code().is_some() || exchange.error_number() == Some(-32000);
+    judged(seen.errors().filter(of_skill), |exchange| {
+        exchange.typed().and_then(Value::as_object).is_some_and(|entry| !entry.contains_key("@type"))
+    })
+}
+
 fn has_typed(seen: &Evidence) -> Finding {
     let of_aap = |exchange: &&Exchange| {
         exchange.entries().iter().any(|entry| {
@@ -245,8 +291,8 @@ fn has_typed(seen: &Evidence) -> Finding {
 }
 
 fn typed(seen: &Evidence, keeps: impl Fn(&Exchange, &Value) -> bool) -> Finding {
-    let with_entry = seen.errors().filter(|exchange| exchange.entry(AAP_ENTRY).is_some());
-    judged(with_entry, |exchange| exchange.entry(AAP_ENTRY).is_some_and(|entry| keeps(exchange, entry)))
+    let with_entry = seen.errors().filter(|exchange| exchange.typed().is_some());
+    judged(with_entry, |exchange| exchange.typed().is_some_and(|entry| keeps(exchange, entry)))
 }
 
 fn is_whole(_: &Exchange, entry: &Value) -> bool {

@@ -35,11 +35,14 @@ pub(super) const RULES: &[Rule] = &[
         "AAP d.2",
         law(|seen| holds(seen, "filters.condition")),
     ),
-    must(
-        "filters.vehicle_type",
-        "the filter vehicle_type holds on every vehicle; one without is a car",
-        "AAP d.2",
-        law(|seen| holds(seen, "filters.vehicle_type")),
+    only(
+        Applies::FROM_1_2,
+        must(
+            "filters.vehicle_type",
+            "the filter vehicle_type holds on every vehicle; one without is a car",
+            "AAP d.2",
+            law(|seen| holds(seen, "filters.vehicle_type")),
+        ),
     ),
     must(
         "filters.fuel",
@@ -123,10 +126,10 @@ pub(super) const RULES: &[Rule] = &[
         ),
     ),
     only(
-        Applies::V2_0,
+        Applies::BEFORE_3_0,
         must(
             "filters.status-unknown",
-            "status is no filter of contract 2.0",
+            "status is no filter before contract 3.0",
             "AAP d.2, j 2",
             refused(&[Refusal::At(VALIDATION, &[&["/filters/status", "/filters"]])]),
         ),

@@ -12,65 +12,125 @@ const EXTENSION: &[Refusal] = &[Refusal::Code(-32008)];
 const EITHER: &[Refusal] = &[Refusal::Code(-32009), Refusal::Code(-32008)];
 
 pub(super) const RULES: &[Rule] = &[
+    // The released contracts have no rule about the two headers; their pages show calls without them. A dealer behind an A2A
+    // library may ask for A2A-Version all the same (A2A 3.6.2).
+    only(
+        Applies::BEFORE_2_0,
+        should(
+            "headers.none-needed",
+            "a call without the two A2A headers is served",
+            "AAP a; json-rpc page of 1.0 to 1.3",
+            SERVED,
+        ),
+    ),
     must("headers.names-in-any-case", "header names are read in any case", "AAP b; A2A 3.2.6", SERVED),
-    must(
-        "headers.version-missing",
-        "A2A-Version absent: refused with -32009, unless the endpoint is pinned",
-        "AAP b",
-        law(|seen| omission(seen, "headers.version-missing", VERSION)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.version-missing",
+            "A2A-Version absent: refused with -32009, unless the endpoint is pinned",
+            "AAP b",
+            law(|seen| omission(seen, "headers.version-missing", VERSION)),
+        ),
     ),
-    must(
-        "headers.extensions-missing",
-        "A2A-Extensions absent: refused with -32008, unless the endpoint is pinned",
-        "AAP b",
-        law(|seen| omission(seen, "headers.extensions-missing", EXTENSION)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.extensions-missing",
+            "A2A-Extensions absent: refused with -32008, unless the endpoint is pinned",
+            "AAP b",
+            law(|seen| omission(seen, "headers.extensions-missing", EXTENSION)),
+        ),
     ),
-    must(
-        "headers.both-missing",
-        "both absent: refused with either error, unless the endpoint is pinned",
-        "AAP b",
-        law(|seen| omission(seen, "headers.both-missing", EITHER)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.both-missing",
+            "both absent: refused with either error, unless the endpoint is pinned",
+            "AAP b",
+            law(|seen| omission(seen, "headers.both-missing", EITHER)),
+        ),
     ),
-    must(
-        "headers.one-mode",
-        "absent headers are all refused or all accepted: an endpoint is strict or pinned",
-        "AAP b",
-        law(one_mode),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.one-mode",
+            "absent headers are all refused or all accepted: an endpoint is strict or pinned",
+            "AAP b",
+            law(one_mode),
+        ),
     ),
-    must(
-        "headers.version-0.3",
-        "A2A-Version 0.3 is refused with -32009",
-        "AAP b; A2A 3.6.2",
-        refused(VERSION),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.version-0.3",
+            "A2A-Version 0.3 is refused with -32009",
+            "AAP b; A2A 3.6.2",
+            refused(VERSION),
+        ),
     ),
-    must(
-        "headers.version-empty",
-        "an empty A2A-Version means 0.3 and is refused",
-        "AAP b; A2A 3.6.2",
-        refused(VERSION),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.version-empty",
+            "an empty A2A-Version means 0.3 and is refused",
+            "AAP b; A2A 3.6.2",
+            refused(VERSION),
+        ),
     ),
-    must("headers.version-1.1", "A2A-Version 1.1 is refused with -32009", "AAP b", refused(VERSION)),
-    must("headers.version-2.0", "A2A-Version 2.0 is refused with -32009", "AAP b", refused(VERSION)),
-    silent("headers.version-word", "a word as A2A-Version is refused with -32009", "AAP b", refused(VERSION)),
-    silent(
-        "headers.version-major-only",
-        "A2A-Version 1 is no Major.Minor and is refused",
-        "AAP b",
-        refused(VERSION),
+    only(
+        Applies::FROM_2_0,
+        must("headers.version-1.1", "A2A-Version 1.1 is refused with -32009", "AAP b", refused(VERSION)),
     ),
-    silent("headers.version-list", "a list as A2A-Version is refused", "AAP b", refused(VERSION)),
-    silent("headers.version-twice", "two different A2A-Version lines are refused", "AAP b", refused(VERSION)),
+    only(
+        Applies::FROM_2_0,
+        must("headers.version-2.0", "A2A-Version 2.0 is refused with -32009", "AAP b", refused(VERSION)),
+    ),
+    only(
+        Applies::FROM_2_0,
+        silent(
+            "headers.version-word",
+            "a word as A2A-Version is refused with -32009",
+            "AAP b",
+            refused(VERSION),
+        ),
+    ),
+    only(
+        Applies::FROM_2_0,
+        silent(
+            "headers.version-major-only",
+            "A2A-Version 1 is no Major.Minor and is refused",
+            "AAP b",
+            refused(VERSION),
+        ),
+    ),
+    only(
+        Applies::FROM_2_0,
+        silent("headers.version-list", "a list as A2A-Version is refused", "AAP b", refused(VERSION)),
+    ),
+    only(
+        Applies::FROM_2_0,
+        silent(
+            "headers.version-twice",
+            "two different A2A-Version lines are refused",
+            "AAP b",
+            refused(VERSION),
+        ),
+    ),
     must(
         "headers.version-patch",
         "a patch number takes no part: 1.0.7 is accepted",
         "AAP b; A2A 3.6",
         SERVED,
     ),
-    must(
-        "headers.version-query",
-        "A2A-Version in the query does not stand for the header",
-        "AAP b; A2A 9.2",
-        law(|seen| omission(seen, "headers.version-query", VERSION)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.version-query",
+            "A2A-Version in the query does not stand for the header",
+            "AAP b; A2A 9.2",
+            law(|seen| omission(seen, "headers.version-query", VERSION)),
+        ),
     ),
     must(
         "headers.extensions-list",
@@ -85,11 +145,14 @@ pub(super) const RULES: &[Rule] = &[
         "AAP b; RFC 9110 5.3",
         SERVED,
     ),
-    must(
-        "headers.extensions-other-version",
-        "another AAP version is refused with -32008: no fallback",
-        "AAP b; A2A 4.6.3",
-        refused(EXTENSION),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.extensions-other-version",
+            "another AAP version is refused with -32008: no fallback",
+            "AAP b; A2A 4.6.3",
+            refused(EXTENSION),
+        ),
     ),
     only(
         Applies::V2_0,
@@ -109,45 +172,77 @@ pub(super) const RULES: &[Rule] = &[
             SERVED,
         ),
     ),
-    should(
-        "headers.extensions-slash",
-        "a URI with a further slash is another URI",
-        "AAP b",
-        refused(EXTENSION),
+    only(
+        Applies::FROM_2_0,
+        should(
+            "headers.extensions-slash",
+            "a URI with a further slash is another URI",
+            "AAP b",
+            refused(EXTENSION),
+        ),
     ),
-    should(
-        "headers.extensions-case",
-        "a URI in other letter case is another URI",
-        "AAP b; A2A 3.2.6",
-        refused(EXTENSION),
+    only(
+        Applies::FROM_2_0,
+        should(
+            "headers.extensions-case",
+            "a URI in other letter case is another URI",
+            "AAP b; A2A 3.2.6",
+            refused(EXTENSION),
+        ),
     ),
-    silent("headers.extensions-quoted", "a URI in quotes is another value", "AAP b", refused(EXTENSION)),
-    silent("headers.extensions-empty", "an empty A2A-Extensions is refused", "AAP b", refused(EXTENSION)),
-    must(
-        "headers.extensions-unrelated",
-        "URIs that have nothing to do with AAP activate nothing",
-        "AAP b",
-        law(|seen| omission(seen, "headers.extensions-unrelated", EXTENSION)),
+    only(
+        Applies::FROM_2_0,
+        silent("headers.extensions-quoted", "a URI in quotes is another value", "AAP b", refused(EXTENSION)),
     ),
-    must(
-        "headers.extensions-in-body",
-        "Message.extensions activates nothing",
-        "AAP b",
-        law(|seen| omission(seen, "headers.extensions-in-body", EXTENSION)),
+    only(
+        Applies::FROM_2_0,
+        silent("headers.extensions-empty", "an empty A2A-Extensions is refused", "AAP b", refused(EXTENSION)),
     ),
-    must(
-        "headers.extensions-old-name",
-        "X-A2A-Extensions, the name of 0.3, activates nothing",
-        "AAP b",
-        law(|seen| omission(seen, "headers.extensions-old-name", EXTENSION)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.extensions-unrelated",
+            "URIs that have nothing to do with AAP activate nothing",
+            "AAP b",
+            law(|seen| omission(seen, "headers.extensions-unrelated", EXTENSION)),
+        ),
     ),
-    must(
-        "headers.before-payload",
-        "a wrong extension is refused before the payload is read",
-        "AAP b",
-        refused(EXTENSION),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.extensions-in-body",
+            "Message.extensions activates nothing",
+            "AAP b",
+            law(|seen| omission(seen, "headers.extensions-in-body", EXTENSION)),
+        ),
     ),
-    must("headers.before-skill", "a wrong version is refused before a skill runs", "AAP b", refused(VERSION)),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.extensions-old-name",
+            "X-A2A-Extensions, the name of 0.3, activates nothing",
+            "AAP b",
+            law(|seen| omission(seen, "headers.extensions-old-name", EXTENSION)),
+        ),
+    ),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.before-payload",
+            "a wrong extension is refused before the payload is read",
+            "AAP b",
+            refused(EXTENSION),
+        ),
+    ),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.before-skill",
+            "a wrong version is refused before a skill runs",
+            "AAP b",
+            refused(VERSION),
+        ),
+    ),
     silent("headers.content-type-charset", "Content-Type with a charset is accepted", "AAP b", SERVED),
     silent(
         "headers.content-type-text",
@@ -155,25 +250,37 @@ pub(super) const RULES: &[Rule] = &[
         "AAP b",
         served_or(&[Refusal::Http(415), Refusal::Code(-32005), Refusal::Code(-32600)]),
     ),
-    must(
-        "headers.version-error-info",
-        "-32009 comes with ErrorInfo VERSION_NOT_SUPPORTED of a2a-protocol.org",
-        "AAP b; A2A 9.5",
-        law(|seen| error_info(seen, -32009, "VERSION_NOT_SUPPORTED")),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.version-error-info",
+            "-32009 comes with ErrorInfo VERSION_NOT_SUPPORTED of a2a-protocol.org",
+            "AAP b; A2A 9.5",
+            law(|seen| error_info(seen, -32009, "VERSION_NOT_SUPPORTED")),
+        ),
     ),
-    must(
-        "headers.extension-error-info",
-        "-32008 comes with ErrorInfo EXTENSION_SUPPORT_REQUIRED of a2a-protocol.org",
-        "AAP b; A2A 9.5",
-        law(|seen| error_info(seen, -32008, "EXTENSION_SUPPORT_REQUIRED")),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "headers.extension-error-info",
+            "-32008 comes with ErrorInfo EXTENSION_SUPPORT_REQUIRED of a2a-protocol.org",
+            "AAP b; A2A 9.5",
+            law(|seen| error_info(seen, -32008, "EXTENSION_SUPPORT_REQUIRED")),
+        ),
     ),
-    should(
-        "headers.extension-error-helps",
-        "-32008 names the URI and the header in message and metadata",
-        "AAP b",
-        law(extension_error_helps),
+    only(
+        Applies::FROM_2_0,
+        should(
+            "headers.extension-error-helps",
+            "-32008 names the URI and the header in message and metadata",
+            "AAP b",
+            law(extension_error_helps),
+        ),
     ),
-    should("headers.echo", "a reply echoes the activated URI in A2A-Extensions", "AAP b", law(echo)),
+    only(
+        Applies::FROM_2_0,
+        should("headers.echo", "a reply echoes the activated URI in A2A-Extensions", "AAP b", law(echo)),
+    ),
     must("headers.echo-true", "an echo names what was activated", "AAP b", law(echo_true)),
 ];
 

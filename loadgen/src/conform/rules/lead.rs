@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::super::evidence::{Evidence, Exchange, told};
-use super::super::rule::{Finding, Refusal, Rule};
-use super::{INVALID, SERVED, VALIDATION, law, must, refused, served_or, should};
+use super::super::rule::{Applies, Finding, Refusal, Rule};
+use super::{INVALID, SERVED, VALIDATION, law, must, only, refused, served_or, should};
 use dealer_sim::protocol::Skill;
 use dealer_sim::protocol::error::AapCode;
 
@@ -142,11 +142,32 @@ pub(super) const RULES: &[Rule] = &[
         refused(&[Refusal::At(VALIDATION, &[&["/customer/email"]])]),
     ),
     must("lead.no-source-agent", "a lead without source_agent is refused", "AAP d.7", INVALID),
-    must(
-        "lead.source-agent-text",
-        "a source_agent that is a string is refused at its place",
-        "AAP d.7",
-        refused(&[Refusal::At(VALIDATION, &[&["/source_agent"]])]),
+    only(
+        Applies::FROM_1_1,
+        must(
+            "lead.source-agent-text",
+            "a source_agent that is a string is refused at its place",
+            "AAP d.7",
+            refused(&[Refusal::At(VALIDATION, &[&["/source_agent"]])]),
+        ),
+    ),
+    only(
+        Applies::V1_0,
+        must(
+            "lead.source-agent-object",
+            "a source_agent that is an object is refused",
+            "AAP a; lead-submit-request.schema.json of 1.0",
+            INVALID,
+        ),
+    ),
+    only(
+        Applies::V1_0,
+        must(
+            "lead.consent-agent",
+            "a consent without source_agent is refused",
+            "AAP a; consent-grant.schema.json of 1.0",
+            refused(FORM),
+        ),
     ),
     must(
         "lead.unknown-member",

@@ -9,8 +9,8 @@ use dealer_sim::protocol::validate::validate;
 use serde_json::Value;
 
 use super::super::evidence::{Evidence, Exchange, whole};
-use super::super::rule::{Finding, Rule};
-use super::{INVALID, law, must, should, silent};
+use super::super::rule::{Applies, Finding, Rule};
+use super::{INVALID, law, must, only, should, silent};
 
 pub(super) const RULES: &[Rule] = &[
     must(
@@ -171,22 +171,25 @@ pub(super) const RULES: &[Rule] = &[
             })
         }),
     ),
-    must(
-        "listing.fees",
-        "fees have names, no two the same, and whole amounts",
-        "AAP d.6",
-        law(|seen| {
-            each(seen, |vehicle| {
-                let Some(fees) = vehicle.get("fees").and_then(Value::as_array) else { return true };
-                let mut names = HashSet::new();
-                fees.iter().all(|fee| {
-                    let name = fee.get("name").and_then(Value::as_str).unwrap_or_default();
-                    !name.trim().is_empty()
-                        && names.insert(name)
-                        && fee.get("amount").and_then(whole).is_some_and(|amount| amount >= 0)
+    only(
+        Applies::FROM_1_3,
+        must(
+            "listing.fees",
+            "fees have names, no two the same, and whole amounts",
+            "AAP d.6",
+            law(|seen| {
+                each(seen, |vehicle| {
+                    let Some(fees) = vehicle.get("fees").and_then(Value::as_array) else { return true };
+                    let mut names = HashSet::new();
+                    fees.iter().all(|fee| {
+                        let name = fee.get("name").and_then(Value::as_str).unwrap_or_default();
+                        !name.trim().is_empty()
+                            && names.insert(name)
+                            && fee.get("amount").and_then(whole).is_some_and(|amount| amount >= 0)
+                    })
                 })
-            })
-        }),
+            }),
+        ),
     ),
     silent(
         "listing.priced",
@@ -194,17 +197,20 @@ pub(super) const RULES: &[Rule] = &[
         "AAP d.6",
         law(|seen| each(seen, |vehicle| vehicle.get("price").and_then(whole).is_none_or(|price| price > 0))),
     ),
-    silent(
-        "listing.fees-inside",
-        "the fees are no more than the price that holds them",
-        "AAP d.6",
-        law(|seen| {
-            each(seen, |vehicle| {
-                let fees = vehicle.get("fees").and_then(Value::as_array).into_iter().flatten();
-                let sum: i64 = fees.filter_map(|fee| whole(fee.get("amount")?)).sum();
-                vehicle.get("price").and_then(whole).is_none_or(|price| sum <= price)
-            })
-        }),
+    only(
+        Applies::FROM_1_3,
+        silent(
+            "listing.fees-inside",
+            "the fees are no more than the price that holds them",
+            "AAP d.6",
+            law(|seen| {
+                each(seen, |vehicle| {
+                    let fees = vehicle.get("fees").and_then(Value::as_array).into_iter().flatten();
+                    let sum: i64 = fees.filter_map(|fee| whole(fee.get("amount")?)).sum();
+                    vehicle.get("price").and_then(whole).is_none_or(|price| sum <= price)
+                })
+            }),
+        ),
     ),
 ];
 

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::super::evidence::{Evidence, Exchange};
-use super::super::rule::{Finding, Refusal, Rule};
-use super::{INVALID, SERVED, VALIDATION, law, must, refused, served_or, should, silent};
+use super::super::rule::{Applies, Finding, Refusal, Rule};
+use super::{INVALID, SERVED, VALIDATION, law, must, only, refused, served_or, should, silent};
 use dealer_sim::protocol::error::AapCode;
 
 const PARAMS: &[Refusal] = &[Refusal::Code(-32602), Refusal::Aap(VALIDATION)];
@@ -48,11 +48,24 @@ pub(super) const RULES: &[Rule] = &[
         }),
     ),
     must("message.id-unique", "no two replies have the same messageId", "AAP c; A2A 4.1.4", law(unique_ids)),
-    must(
-        "message.context",
-        "every reply has a non-empty contextId",
-        "AAP c; A2A 3.4.1",
-        law(|seen| over(seen, |_, message| text(message, "contextId").is_some_and(|id| !id.is_empty()))),
+    only(
+        Applies::FROM_2_0,
+        must(
+            "message.context",
+            "every reply has a non-empty contextId",
+            "AAP c; A2A 3.4.1",
+            law(|seen| over(seen, |_, message| text(message, "contextId").is_some_and(|id| !id.is_empty()))),
+        ),
+    ),
+    // The 1.x pages show no contextId in replies; A2A 3.4.1 lets an agent make one, and then it comes with the reply.
+    only(
+        Applies::BEFORE_2_0,
+        must(
+            "message.context-form",
+            "a contextId, where a reply has one, is a text",
+            "A2A 4.1.4",
+            law(|seen| over(seen, |_, message| message.get("contextId").is_none_or(Value::is_string))),
+        ),
     ),
     must(
         "message.context-kept",
@@ -280,9 +293,7 @@ fn context_kept(seen: &Evidence) -> Finding {
     let sent = |exchange: &&Exchange| exchange.context_id.as_deref().is_some_and(|id| !id.is_empty());
     let carried: Vec<_> =
         seen.exchanges.iter().filter(sent).filter(|exchange| exchange.message().is_some()).collect();
-    let wrong = carried.iter().filter(|exchange| {
-        exchange.message().and_then(|message| text(message, "contextId")) != exchange.context_id.as_deref()
-    });
+    let wrong = carried.iter().filter(|exchange| !keeps_context(seen, exchange));
     let told = wrong.take(3).map(|exchange| {
         format!(
             "sent contextId {:?}; {}",
@@ -291,6 +302,15 @@ fn context_kept(seen: &Evidence) -> Finding {
         )
     });
     Finding::of(told.collect(), carried.len(), "no call with a contextId was served")
+}
+
+/// Whether a reply bears the contextId of its request, or, where a contract lets it name none, none at all.
+fn keeps_context(seen: &Evidence, exchange: &Exchange) -> bool {
+    let got = exchange.message().and_then(|message| text(message, "contextId")).filter(|id| !id.is_empty());
+    match got {
+        Some(_) => got == exchange.context_id.as_deref(),
+        None => !seen.contract.replies_name_context,
+    }
 }
 
 fn context_new(seen: &Evidence) -> Finding {
@@ -321,8 +341,7 @@ fn context_own(seen: &Evidence) -> Finding {
     if let Some(why) = exchange.unjudgeable() {
         return Finding::NotRun(why);
     }
-    let got = exchange.message().and_then(|message| text(message, "contextId"));
-    if exchange.error().is_some() || got == exchange.context_id.as_deref() {
+    if exchange.error().is_some() || keeps_context(seen, exchange) {
         Finding::Pass
     } else {
         Finding::fail(exchange.quote())

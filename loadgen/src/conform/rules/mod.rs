@@ -45,7 +45,7 @@ const fn rule(
     source: &'static str,
     judge: Judge,
 ) -> Rule {
-    Rule { id, title, source, certainty, applies: Applies::All, judge }
+    Rule { id, title, source, certainty, applies: Applies::ALL, judge }
 }
 
 const fn must(id: &'static str, title: &'static str, source: &'static str, judge: Judge) -> Rule {
@@ -60,7 +60,7 @@ const fn silent(id: &'static str, title: &'static str, source: &'static str, jud
     rule(Certainty::Silent, id, title, source, judge)
 }
 
-/// The same rule for one contract only.
+/// The same rule for these contracts only.
 const fn only(applies: Applies, rule: Rule) -> Rule {
     Rule { applies, ..rule }
 }
