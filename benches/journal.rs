@@ -75,7 +75,8 @@ fn record(criterion: &mut Criterion) {
 
 fn dispatched(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("journal/dispatch");
-    for (skill, payload) in calls() {
+    let vin = Bench::new(500).expect("stock").vin();
+    for (skill, payload) in calls(&vin) {
         let body = Bytes::from(body(skill, &payload));
         for (name, with_journal) in [("without", false), ("with", true)] {
             let bench = Bench::new(500).expect("stock");

@@ -166,13 +166,13 @@ pub fn lead(n: u64) -> Value {
     })
 }
 
-/// A call of each skill, as it is sent again and again.
-pub fn calls() -> [(Skill, Value); 5] {
+/// A call of each skill, as it is sent again and again; `vin` is a listed vehicle's.
+pub fn calls(vin: &str) -> [(Skill, Value); 5] {
     [
         (Skill::DealerInformation, json!({ "type": "dealer.information.request" })),
         (Skill::InventoryFacets, json!({ "type": "inventory.facets.request" })),
         (Skill::InventorySearch, search()),
-        (Skill::InventoryVehicle, json!({ "type": "inventory.vehicle.request", "stock": "unknown" })),
+        (Skill::InventoryVehicle, json!({ "type": "inventory.vehicle.request", "vin": vin })),
         (Skill::LeadSubmit, lead(1)),
     ]
 }

@@ -1,9 +1,10 @@
-//! Makes so many calls, with or without the journal, for a tool that counts instructions: `calls COUNT with|without`.
+//! Makes so many calls of a skill, with or without the journal, for a tool that counts instructions:
+//! `calls COUNT with|without [SKILL]`.
 //! `calls COUNT pairs` times both in turn, so that a machine's drift falls on both, and prints the median of the differences.
 
 use std::time::Instant;
 
-use benches::{Bench, body, calls, search};
+use benches::{Bench, body, calls, lead};
 use bytes::Bytes;
 use dealer_sim::protocol::Skill;
 
@@ -11,22 +12,34 @@ use dealer_sim::protocol::Skill;
 const ROUND: u32 = 200;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<_> = std::env::args().collect();
-    let [_, count, what] = &arguments[..] else { return Err("usage: calls COUNT with|without|pairs".into()) };
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let (count, what, named) = match arguments[..] {
+        [count, what] => (count, what, "inventory.search"),
+        [count, what, named] => (count, what, named),
+        _ => return Err("usage: calls COUNT with|without|pairs [SKILL]".into()),
+    };
     let count: u32 = count.parse()?;
     if what == "pairs" {
         return pairs(count);
     }
     let bench = Bench::new(500)?;
     let mut bench = if what == "with" { bench.with_journal() } else { bench };
-    let body = Bytes::from(body(Skill::InventorySearch, &search()));
-    let bytes: usize = (0..count).map(|_| bench.serve(&body).len()).sum();
+    let (skill, payload) =
+        calls(&bench.vin()).into_iter().find(|(skill, _)| skill.id() == named).ok_or("no such skill")?;
+    let bytes: usize = if skill == Skill::LeadSubmit {
+        // Each lead is one of its own: its body is made here too, which costs the same on every day.
+        (0..count).map(|n| bench.serve(&body(skill, &lead(n.into())).into()).len()).sum()
+    } else {
+        let body = Bytes::from(body(skill, &payload));
+        (0..count).map(|_| bench.serve(&body).len()).sum()
+    };
     println!("{bytes} bytes");
     Ok(())
 }
 
 fn pairs(count: u32) -> Result<(), Box<dyn std::error::Error>> {
-    for (skill, payload) in calls() {
+    for (skill, payload) in calls(&Bench::new(500)?.vin()) {
         let body = Bytes::from(body(skill, &payload));
         let (mut without, mut with) = (Bench::new(500)?, Bench::new(500)?.with_journal());
         // Full before it is measured.

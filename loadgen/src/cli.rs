@@ -51,6 +51,9 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// The commands that take flags from a file (`--config`).
+pub(crate) const WITH_FILE: [&str; 4] = ["run", "check", "find-max", "sweep"];
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -81,6 +84,10 @@ pub struct CheckArgs {
     /// Scenario files; several mix with equal weight
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
+
+    /// Flags of the load from a TOML file, named as they are here (rate = "100/s"); a flag or variable given wins
+    #[arg(long, value_name = "FILE", env = "DEALER_LOADGEN_CONFIG")]
+    pub config: Option<PathBuf>,
 
     /// The load to explain.
     #[command(flatten)]
@@ -117,6 +124,11 @@ pub struct RunArgs {
     /// The URL that requests go to; no agent card is read. Needs --contract
     #[arg(long, value_name = "URL", env = "DEALER_LOADGEN_ENDPOINT_RAW", help_heading = "Dealer")]
     pub endpoint_raw: Option<String>,
+
+    /// Flags from a TOML file, named as they are here (rate = "100/s"); a flag or variable given wins, but one that excludes
+    /// another of the file is refused beside it
+    #[arg(long, value_name = "FILE", env = "DEALER_LOADGEN_CONFIG")]
+    pub config: Option<PathBuf>,
 
     /// What is sent when.
     #[command(flatten)]
@@ -243,10 +255,37 @@ pub struct RunArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory, FromArgMatches};
+    use dealer_sim::flags_file;
+
+    use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_sets_flags_and_a_flag_wins() {
+        let table =
+            "rate = \"7/s\"\nquiet = true\nthreshold = [\"p99<1s\", \"errors<1%\"]\nmax-in-flight = 5";
+        let table = table.parse().unwrap();
+        let command = flags_file::apply(Cli::command(), &WITH_FILE, "c.toml", &table).unwrap();
+        command.clone().debug_assert();
+        let read = |flags: &[&str]| {
+            let line = [&["dealer-loadgen", "run", "s.yaml"], flags].concat();
+            let matches = command.clone().try_get_matches_from(line).unwrap();
+            match Cli::from_arg_matches(&matches).unwrap().command {
+                Command::Run(run) => run,
+                _ => panic!("not run"),
+            }
+        };
+        let run = read(&[]);
+        assert_eq!((run.load.rate.as_deref(), run.quiet, run.thresholds.len()), (Some("7/s"), true, 2));
+        assert_eq!(run.load.max_in_flight, "5");
+        assert_eq!(read(&["--rate", "9/s"]).load.rate.as_deref(), Some("9/s"));
+        let wrong = "rat = \"7/s\"\nquiet = \"yes\"".parse().unwrap();
+        let error = flags_file::apply(Cli::command(), &WITH_FILE, "c.toml", &wrong).unwrap_err().to_string();
+        assert!(error.contains("\"rat\" is no flag") && error.contains("\"quiet\" must be true"), "{error}");
     }
 }

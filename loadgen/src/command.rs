@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+use dealer_sim::flags_file;
 use serde::Serialize;
 
-use crate::cli::{CheckArgs, Cli, Command, ConformArgs, ImportArgs};
+use crate::cli::{CheckArgs, Cli, Command, ConformArgs, ImportArgs, WITH_FILE};
 use crate::conform::{self, ConformError};
 use crate::explain::explain_load;
 use crate::import;
@@ -24,7 +25,11 @@ const NOT_VALID: u8 = 4;
 
 /// Does what a command line says; gives the exit code.
 pub fn main(line: impl Iterator<Item = OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(line) {
+    let read = match flags_file::matches(Cli::command(), &WITH_FILE, line, "DEALER_LOADGEN_CONFIG") {
+        Ok(matches) => matches.and_then(|matches| Cli::from_arg_matches(&matches)),
+        Err(error) => return usage(&[error.to_string()]),
+    };
+    let cli = match read {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are errors to clap, but not to who asked for them.

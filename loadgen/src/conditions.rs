@@ -46,7 +46,9 @@ pub(crate) fn of(args: &RunArgs, asked: &Asked) -> BTreeMap<String, String> {
     ];
     // Only of a part: a merge takes it away, and the result is that of the whole.
     let shard = args.load.shard.clone().map(|shard| ("shard", shard));
-    pairs.into_iter().chain(shard).map(|(name, value)| (name.to_owned(), value)).collect()
+    // Only another than the usual one, which results of earlier versions had.
+    let slot = Some(("slot", duration(&args.load.slot))).filter(|(_, slot)| slot != "100us");
+    pairs.into_iter().chain(shard).chain(slot).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// What stands for the file of `--arrivals trace:FILE`: its times, since its name on another machine may be another.

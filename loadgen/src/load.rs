@@ -1,6 +1,8 @@
 //! What is asked of a run: how sessions arrive, when it stops, what is measured. Independent values; every combination
 //! is carried out by the same code.
 
+use std::time::Duration;
+
 use crate::arrival::Schedule;
 
 /// How sessions come about.
@@ -74,6 +76,9 @@ impl ArrivalTime {
     }
 }
 
+/// Requests per second that one worker carries out with a fifth of a core or so.
+const REQUESTS_OF_A_WORKER: f64 = 10_000.0;
+
 /// The most parts of a run.
 pub(crate) const MAX_SHARDS: u32 = 10_000;
 
@@ -135,6 +140,8 @@ pub struct Load {
     pub limits: Limits,
     /// Think times are multiplied by this.
     pub think: f64,
+    /// What is due within so long is let go together.
+    pub slot: Duration,
     /// The seed of everything random.
     pub seed: u64,
     /// The part that this process does.
@@ -192,6 +199,17 @@ impl Load {
             Arrivals::Closed { users } => self.shard.of(u64::from(*users)) as usize,
         };
         sessions.min(self.limits.in_flight.max(1)).min(self.limits.connections)
+    }
+
+    /// How many workers carry it out well on a machine of so many cores, in a scenario whose sessions make so many requests at most:
+    /// a worker with little to do sleeps between two requests, and to wake up for each costs more than the request itself.
+    pub fn workers(&self, requests_per_session: u64, cores: usize) -> usize {
+        let most = cores.min(self.parallelism());
+        let Arrivals::Open(schedule) = &self.arrivals else { return most };
+        let sessions = schedule.profile.peak_rate() / f64::from(self.shard.count);
+        // The cast saturates.
+        let needed = (sessions * requests_per_session as f64 / REQUESTS_OF_A_WORKER).ceil() as usize;
+        needed.clamp(1, most)
     }
 
     /// The most that can usefully be done at a time: no more workers than that.
@@ -257,6 +275,7 @@ mod tests {
             sessions,
             limits: Limits { in_flight: 1, on_full: OnFull::Queue, connections: 1 },
             think: 1.0,
+            slot: Duration::ZERO,
             seed: 1,
             shard: Shard::WHOLE,
         };
@@ -274,6 +293,16 @@ mod tests {
         assert_eq!(timed.length(SECOND, true), SECOND);
         assert_eq!(load(Some(SECOND), Some(50)).arrival_time(), timed);
         let users = Load { arrivals: Arrivals::Closed { users: 3 }, ..load(None, Some(5)) };
+        // One worker does ten sessions a second, unless each of them makes thousands of requests.
+        let many = Load {
+            limits: Limits { in_flight: 9, on_full: OnFull::Queue, connections: 9 },
+            ..load(None, None)
+        };
+        assert_eq!([1, 2000, 1_000_000].map(|requests| many.workers(requests, 4)), [1, 2, 4]);
+        assert_eq!(
+            (many.workers(0, 4), Load { arrivals: users.arrivals.clone(), ..many }.workers(1, 4)),
+            (1, 3)
+        );
         assert_eq!(users.arrival_time().length(7, true), 7);
     }
 

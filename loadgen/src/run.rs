@@ -173,7 +173,8 @@ impl Ready {
             None => None,
         };
         drop(notes);
-        let lanes = settings.threads.unwrap_or_else(process::cores).min(load.parallelism());
+        let fitting = || load.workers(self.workload.requests_per_session(), process::cores());
+        let lanes = settings.threads.map_or_else(fitting, |threads| threads.min(load.parallelism()));
         let length = load.window.to.map(Duration::from_nanos);
         let arrival_time = load.arrival_time();
         let plan = Arc::new(Plan {

@@ -95,6 +95,8 @@ impl Run<'_> {
         let mut begun = [start.intended; MAX_LOOPS + 1];
         while let Some(item) = self.session.next(flow) {
             let step = match item {
+                // A pause that is scaled away is not drawn: it has a stream of its own.
+                Item::Think(_) if worker.plan.load.think == 0.0 => continue,
                 Item::Think(think) => {
                     let drawn = think.draw(&mut self.session);
                     pause += self.scaled(drawn);

@@ -145,7 +145,7 @@ pub(crate) fn spawn(
             let limit = share(plan.load.limits.connections, lane, lanes).max(1);
             let worker = Rc::new(Worker {
                 clock,
-                pacer: Pacer::new(clock)?,
+                pacer: Pacer::new(clock, plan.load.slot)?,
                 client: Client::new(plan.config.clone(), clock, limit, plan.load.seed ^ lane as u64),
                 recorder: RefCell::new(Recorder::new(plan.steps, plan.load.window)),
                 ids: Ids::base(plan.load.seed),

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
@@ -19,34 +20,149 @@ fn dealer(rules: &str) -> (tokio::runtime::Runtime, RunningDealer) {
     (runtime, dealer)
 }
 
-/// A counter of the simulator's metrics.
-fn counter(dealer: &RunningDealer, line: &str) -> u64 {
+/// The body of a reply of the simulator's admin endpoint.
+fn admin(dealer: &RunningDealer, path: &str) -> String {
     let admin = dealer.admin_url().unwrap();
     let host = admin.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let mut stream = TcpStream::connect(&host).unwrap();
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
+    text.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// A counter of the simulator's metrics.
+fn counter(dealer: &RunningDealer, line: &str) -> u64 {
+    let text = admin(dealer, "/metrics");
     let found = text.lines().find_map(|found| found.strip_prefix(line)?.trim().parse().ok());
     found.unwrap_or_else(|| panic!("{line} in {text}"))
 }
 
 fn run(dealer: &RunningDealer) -> Value {
-    let output = loadgen(&[
-        "run",
-        &scenario("smoke"),
-        "--endpoint",
-        &dealer.card_url(),
-        "--users",
-        "4",
-        "--sessions",
-        "400",
-        "--format",
-        "json",
-        "--quiet",
-    ]);
+    run_scenario(dealer, "smoke", &["--users", "4", "--sessions", "400"])
+}
+
+fn run_scenario(dealer: &RunningDealer, name: &str, flags: &[&str]) -> Value {
+    let (path, url) = (scenario(name), dealer.card_url());
+    let output =
+        loadgen(&[&["run", &path, "--endpoint", &url, "--format", "json", "--quiet"], flags].concat());
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// A bit of everything that can go wrong: refusals, other HTTP, bent replies, and deliveries that fail before and after the
+/// work was done.
+const EVERYTHING: &str =
+    "  - { id: limited, when: { skill: inventory.search }, effect: rate_limited(retry_after=2s), chance: 5% }
+  - { id: busy, when: { skill: inventory.search }, effect: http_503, chance: 5% }
+  - { id: forgetful, when: { skill: inventory.search }, effect: context_id_missing, chance: 5% }
+  - { id: packed, when: { skill: inventory.search }, effect: http_gzip_claimed, chance: 5% }
+  - { id: cut, when: { skill: inventory.search }, effect: fin_in_body, chance: 5% }
+  - { id: sold, when: { skill: inventory.vehicle }, effect: vehicle_unavailable, chance: 5% }
+  - { id: flat, when: { skill: inventory.vehicle }, effect: result_flat, chance: 5% }
+  - { id: truncated, when: { skill: inventory.vehicle }, effect: truncated_json, chance: 5% }
+  - { id: swapped, when: { skill: inventory.vehicle }, effect: other_vehicle_in_detail, chance: 5% }
+  - { id: mute, when: { skill: inventory.vehicle }, effect: silence_before_commit, chance: 3% }
+  - { id: halted, when: { skill: inventory.vehicle }, effect: silence_in_body, chance: 3% }
+  - { id: undone, when: { skill: lead.submit }, effect: reset_before_commit, chance: 20% }
+  - { id: lost, when: { skill: lead.submit }, effect: reset_after_commit, chance: 20% }
+  - { id: broken, when: { skill: lead.submit }, effect: internal_error, chance: 20% }
+";
+
+/// The calls of the journal, which has dropped nothing.
+fn calls_of_journal(dealer: &RunningDealer) -> Vec<Value> {
+    let (mut calls, mut after) = (Vec::new(), 0);
+    loop {
+        let page: Value =
+            serde_json::from_str(&admin(dealer, &format!("/journal?limit=1000&after={after}"))).unwrap();
+        assert_eq!(page["dropped"], 0);
+        let entries = page["entries"].as_array().unwrap();
+        if entries.is_empty() {
+            return calls;
+        }
+        calls.extend(entries.iter().filter(|entry| entry["method"] == "SendMessage").cloned());
+        after = page["next"].as_u64().unwrap();
+    }
+}
+
+/// What the caller of a call of the journal must have seen, by what the journal says of it: how its delivery ended first, then
+/// what bent its reply, then its answer.
+fn seen(entry: &Value) -> String {
+    let effects: Vec<&str> = entry["faults"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| fault["effect"].as_str().unwrap().split('(').next().unwrap())
+        .collect();
+    let is_of = |wanted: &str| effects.contains(&wanted);
+    match entry["delivered"]["state"].as_str().unwrap() {
+        "reset" => return "transport.reset".to_owned(),
+        "cut" => return "transport.eof".to_owned(),
+        "silent" if entry["delivered"]["bytes"] == 0 => return "timeout.first_byte".to_owned(),
+        "silent" => return "timeout.body".to_owned(),
+        state => assert_eq!(state, "complete", "{entry:#}"),
+    }
+    let bent = [
+        ("http_gzip_claimed", "protocol.content_encoding"),
+        ("context_id_missing", "protocol.context_id"),
+        ("result_flat", "protocol.flat_result"),
+        ("truncated_json", "protocol.not_json"),
+        ("other_vehicle_in_detail", "check.same-vin"),
+    ];
+    match bent.iter().find(|(effect, _)| is_of(effect)) {
+        Some((_, word)) => (*word).to_owned(),
+        None => entry["outcome"].as_str().unwrap().to_owned(),
+    }
+}
+
+#[test]
+fn every_outcome_and_lead_of_a_faulty_conversation_is_in_the_journal() {
+    let (_runtime, dealer) = dealer(EVERYTHING);
+    let flags = ["--users", "8", "--sessions", "600", "--think", "0x", "--timeout", "300ms"];
+    let summary = run_scenario(&dealer, "shopping", &flags);
+    // What is silent is entered when its caller has gone, which may be a moment later.
+    let finished = summary["requests"]["finished"].as_u64().unwrap() as usize;
+    let entries = (0..1000).map(|_| calls_of_journal(&dealer)).find(|calls| calls.len() >= finished).unwrap();
+    assert_eq!(entries.len(), finished);
+    let count = |of: &dyn Fn(&Value) -> bool| entries.iter().filter(|entry| of(entry)).count() as u64;
+
+    let mut by_word: BTreeMap<String, u64> = BTreeMap::new();
+    entries.iter().for_each(|entry| *by_word.entry(seen(entry)).or_default() += 1);
+    assert_eq!(summary["outcomes"], json!(by_word));
+    // All kinds took part, and so did the lawful refusals of a dealer without faults.
+    assert!(by_word.len() >= 12 && by_word["ok"] > 500, "{by_word:?}");
+
+    let metrics = admin(&dealer, "/metrics");
+    let mut fired = 0;
+    for line in metrics.lines().filter_map(|line| line.strip_prefix("dealer_sim_faults_total{rule=\"")) {
+        let (rule, times) = line.split_once("\"} ").unwrap();
+        let is_its = |entry: &Value| {
+            let faults = entry["faults"].as_array().unwrap();
+            faults.iter().any(|fault| fault["trigger"].as_str().unwrap().ends_with(rule))
+        };
+        assert_eq!(times.parse::<u64>().unwrap(), count(&is_its), "{rule}");
+        fired += 1;
+    }
+    assert_eq!(fired, EVERYTHING.lines().count());
+    for line in metrics.lines().filter_map(|line| line.strip_prefix("dealer_sim_calls_total{skill=\"")) {
+        let (skill, rest) = line.split_once("\",outcome=\"").unwrap();
+        let (outcome, times) = rest.split_once("\"} ").unwrap();
+        let of_journal = count(&|entry| entry["skill"] == skill && entry["outcome"] == outcome);
+        assert_eq!(times.parse::<u64>().unwrap(), of_journal, "{skill} {outcome}");
+    }
+
+    // A lead is stored for each reply that came, and for those that were lost after the work was done.
+    let of_leads = |name: &str| -> u64 {
+        let steps = summary["steps"].as_object().unwrap();
+        let leads = ["buy/lead", "buy/test-drive"].map(|step| steps[step]["outcomes"][name].as_u64());
+        leads.into_iter().flatten().sum()
+    };
+    let lost = count(&|entry| {
+        entry["skill"] == "lead.submit" && entry["outcome"] == "ok" && entry["delivered"]["state"] == "reset"
+    });
+    let stored = counter(&dealer, "dealer_sim_leads_total");
+    assert!(lost > 0 && of_leads("ok") > 0, "{lost} {summary:#}");
+    assert_eq!(stored, of_leads("ok") + lost);
 }
 
 #[test]

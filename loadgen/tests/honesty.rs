@@ -173,3 +173,76 @@ fn cpu_per_request() {
         figure(&summary, "lag", "p50_ms")
     );
 }
+
+/// A search as `smoke` sends it, for programs that send one body again and again.
+const BODY: &str = r#"{"jsonrpc":"2.0","id":"1","method":"SendMessage","params":{"message":{"messageId":"m-1","role":"ROLE_USER","parts":[{"data":{"type":"inventory.search.request","pagination":{"limit":20}},"mediaType":"application/vnd.autoagent.inventory-search-request+json"}]},"configuration":{"acceptedOutputModes":["application/vnd.autoagent.inventory-search-response+json"]}}}"#;
+
+/// What a peer reports for so long a run at this rate: p50, p99 and p99.9 in milliseconds. Nothing when it is not installed.
+fn peer(name: &str, url: &str, rate: u32, seconds: u32) -> Option<[f64; 3]> {
+    let script = tempfile::Builder::new().suffix(".lua").tempfile().unwrap();
+    let lua = format!(
+        "wrk.method='POST'\nwrk.headers['Content-Type']='application/json'\nwrk.body=[[{BODY}]]\n\
+         done=function(s,l,r) for _,p in pairs({{50,99,99.9}}) do io.write('is ',l:percentile(p)/1000,'\\n') end end\n"
+    );
+    std::fs::write(script.path(), lua).unwrap();
+    let (script, rate, seconds) = (script.path().to_str().unwrap(), rate.to_string(), format!("{seconds}s"));
+    let oha = ["--no-tui", "--output-format", "json", "-m", "POST", "-T", "application/json", "-d", BODY];
+    let line: Vec<&str> = match name {
+        "wrk" => vec!["wrk", "-t1", "-c64", "-d", &seconds, "-s", script, url],
+        "wrk2" => vec!["wrk2", "-t1", "-c64", "-d", &seconds, "-R", &rate, "-s", script, url],
+        "oha" => [&["oha", "-c", "64", "-z", &seconds, "-q", &rate], &oha[..], &[url]].concat(),
+        _ => [&["oha", "-c", "64", "-z", &seconds, "-q", &rate, "--latency-correction"], &oha[..], &[url]]
+            .concat(),
+    };
+    let output = Command::new(line[0]).args(&line[1..]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found: Vec<f64> = if line[0] == "oha" {
+        let report: Value = serde_json::from_str(&text).unwrap();
+        let at = |name| report["latencyPercentiles"][name].as_f64().unwrap_or(f64::NAN) * 1e3;
+        ["p50", "p99", "p99.9"].map(at).to_vec()
+    } else {
+        text.lines().filter_map(|line| line.strip_prefix("is ")?.parse().ok()).collect()
+    };
+    Some(found.try_into().unwrap_or_else(|_| panic!("{name} said {text}")))
+}
+
+/// What the peers make of the same servers, beside the truth and what this program makes of them. Nothing is asserted of
+/// the peers; one that is not installed is named.
+#[test]
+#[ignore = "takes five minutes and wants an idle machine"]
+fn the_peers_on_the_same_servers() {
+    let stall = Setup { stall: Some((STALL_EVERY, STALL)), ..Setup::default() };
+    let nine = Delay::NineAndOne(Duration::from_millis(1), Duration::from_secs(1));
+    let lognormal = Delay::Lognormal(Duration::from_millis(20), Duration::from_millis(200));
+    let delayed = |delay| Setup { delay: Some(delay), ..Setup::default() };
+    for (name, setup, rate) in [
+        ("a stall of 500 ms every 5 s", stall, 1000),
+        ("1 ms for nine, 1 s for one", delayed(nine), 300),
+        ("a lognormal of p50 20 ms, p99 200 ms", delayed(lognormal), 500),
+    ] {
+        println!("{name}, {rate}/s for 20 s: p50, p99, p99.9 in ms");
+        let server = Server::start(setup.clone());
+        let (_, summary) = smoke(
+            &server,
+            &["--rate", &format!("{rate}/s"), "--warmup", "0s", "--duration", "20s", "--connections", "400"],
+        );
+        let mut log = server.delays();
+        log.sort_unstable();
+        if log.is_empty() {
+            let (d, t, free) = (500.0, 5000.0, 1.0 - server.utilisation());
+            println!("  {:<32} - {:.1} {:.1}", "truth", d - 0.01 * t * free, d - 0.001 * t * free);
+        } else {
+            let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|q| quantile(&log, q));
+            println!("  {:<32} {p50:.2} {p99:.1} {p999:.1}", "truth");
+        }
+        let ours = ["p50_ms", "p99_ms", "p999_ms"].map(|name| figure(&summary, "response", name));
+        println!("  {:<32} {:.2} {:.1} {:.1}", "dealer-loadgen", ours[0], ours[1], ours[2]);
+        for name in ["wrk", "wrk2", "oha", "oha --latency-correction"] {
+            let server = Server::start(setup.clone());
+            match peer(name, &server.raw_url(), rate, 20) {
+                Some([p50, p99, p999]) => println!("  {name:<32} {p50:.2} {p99:.1} {p999:.1}"),
+                None => println!("  {name:<32} not found"),
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use jiff::tz::TimeZone;
 
+use crate::conduct;
 use crate::dealer::DealerSpec;
 use crate::dealer::clock::{ClockMode, Move, Now};
 use crate::dealer::limiter::RateLimit;
@@ -334,6 +335,27 @@ impl RunningDealer {
     /// ```
     pub fn journal(&self) -> &Journal {
         &self.server.world().journal
+    }
+
+    /// Whether those who called kept the protocol, rule by rule and with evidence from the journal. Of what the journal
+    /// dropped nothing is claimed: such rules are unknown; those about listings want whole replies
+    /// ([`journal::Limits::reply_bytes`]). A test of several stages names them with [`World::conduct`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use dealer_sim::{Dealer, conduct::Severity, journal::Limits};
+    /// let journal = Limits { reply_bytes: 64 << 10, ..Limits::default() };
+    /// let dealer = Dealer::builder().vehicles(40).journal(journal).start().await?;
+    /// // ... let the agent shop at dealer.url() ...
+    /// let report = dealer.conduct();
+    /// assert!(!report.breaks(Severity::Warning), "{report}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn conduct(&self) -> conduct::Report {
+        let world = self.world();
+        world.conduct.report_on_all(&world.journal)
     }
 
     /// What is served.

@@ -16,6 +16,7 @@ use crate::conduct;
 use crate::dealer::clock::ClockMode;
 use crate::dealer::limiter::RateLimit;
 use crate::document::units;
+use crate::flags_file::{self, ConfigError};
 use crate::protocol::{Contract, HeaderMode, Skill};
 use crate::world::MOST_DEALERS;
 
@@ -344,119 +345,20 @@ fn parse_public_url(given: &str) -> Result<String, String> {
     }
 }
 
-/// A configuration file that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// It cannot be read.
-    #[error("{file}: {error}")]
-    Read {
-        /// The file.
-        file: String,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// It is not TOML.
-    #[error("{file}: {problem}")]
-    Syntax {
-        /// The file.
-        file: String,
-        /// The parser's words, with line and column.
-        problem: String,
-    },
-    /// It has members that are no flags, or of a kind that no flag takes.
-    #[error("{file}: {}", .problems.join("; "))]
-    Members {
-        /// The file.
-        file: String,
-        /// Each problem.
-        problems: Vec<String>,
-    },
-}
-
-/// Reads the command line. Values of a `--config` file become the defaults of its flags, so that clap itself keeps the
-/// precedence: flag, variable, file, default.
+/// Reads the command line, with the flags of a `--config` file.
 ///
 /// # Errors
-/// The outer error is a configuration file's, the inner one is all that clap finds wrong (or a request for help).
+/// The outer error is the file's, the inner one is all that clap finds wrong (or a request for help).
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Result<Cli, Misuse>, ConfigError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let mut command = Cli::command();
-    if let Some(path) = config_path(&arguments) {
-        let file = path.display().to_string();
-        let bytes = std::fs::read(&path).map_err(|error| ConfigError::Read { file: file.clone(), error })?;
-        let text = String::from_utf8(bytes).map_err(|error| ConfigError::Syntax {
-            file: file.clone(),
-            problem: format!("not UTF-8: {error}"),
-        })?;
-
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
-            file: file.clone(),
-            problem: error.to_string(),
-        })?;
-        command = apply_config(command, &file, &table)?;
-    }
+    let command = flags_file::applied(Cli::command(), &SUBCOMMANDS, &arguments, "DEALER_SIM_CONFIG")?;
     let cli = misuse::matches(command, &arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches).map_err(Misuse::of));
     Ok(cli)
 }
 
-fn config_path(arguments: &[OsString]) -> Option<PathBuf> {
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        if argument == "--config" {
-            return rest.next().map(PathBuf::from);
-        }
-        if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--config=")) {
-            return Some(PathBuf::from(path));
-        }
-    }
-    std::env::var_os("DEALER_SIM_CONFIG").map(PathBuf::from)
-}
-
-fn apply_config(
-    command: clap::Command,
-    file: &str,
-    table: &toml::Table,
-) -> Result<clap::Command, ConfigError> {
-    let serve = command.find_subcommand("serve").cloned().unwrap_or_default();
-    let known: Vec<(String, clap::Id)> = serve
-        .get_arguments()
-        .filter(|argument| argument.get_id() != "config")
-        .filter_map(|argument| Some((argument.get_long()?.to_owned(), argument.get_id().clone())))
-        .collect();
-    let mut problems = Vec::new();
-    let mut defaults = Vec::new();
-    for (name, value) in table {
-        let Some((_, id)) = known.iter().find(|(long, _)| *long == name.replace('_', "-")) else {
-            let all: Vec<_> = known.iter().map(|(long, _)| long.as_str()).collect();
-            problems.push(format!("{name:?} is no flag; the flags are {}", all.join(", ")));
-            continue;
-        };
-        match texts(value) {
-            Some(values) => defaults.push((id.clone(), values)),
-            None => problems.push(format!("{name:?} must be a text, a number or a list of texts")),
-        }
-    }
-    if !problems.is_empty() {
-        return Err(ConfigError::Members { file: file.to_owned(), problems });
-    }
-    let set = |mut command: clap::Command| {
-        for (id, values) in &defaults {
-            command = command.mut_arg(id.clone(), |argument| argument.default_values(values.clone()));
-        }
-        command
-    };
-    Ok(command.mut_subcommand("serve", set).mut_subcommand("card", set))
-}
-
-fn texts(value: &toml::Value) -> Option<Vec<String>> {
-    match value {
-        toml::Value::String(text) => Some(vec![text.clone()]),
-        toml::Value::Integer(number) => Some(vec![number.to_string()]),
-        toml::Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
-        _ => None,
-    }
-}
+/// The commands that a `--config` file speaks to.
+const SUBCOMMANDS: [&str; 2] = ["serve", "card"];
 
 #[cfg(test)]
 mod tests {
@@ -471,7 +373,7 @@ mod tests {
     fn a_file_sets_defaults_and_a_flag_wins() {
         let table: toml::Table =
             "seed = 7\nrate-limit = \"5/s\"\nskills = [\"inventory.search\"]".parse().unwrap();
-        let command = apply_config(Cli::command(), "c.toml", &table).unwrap();
+        let command = flags_file::apply(Cli::command(), &SUBCOMMANDS, "c.toml", &table).unwrap();
         let read = |arguments: &[&str]| {
             let matches = command.clone().try_get_matches_from(arguments).unwrap();
             match Cli::from_arg_matches(&matches).unwrap().command {
@@ -488,7 +390,8 @@ mod tests {
     #[test]
     fn every_fault_of_a_file_is_told() {
         let table: toml::Table = "sede = 7\nlisten = true\nport = 1".parse().unwrap();
-        let error = apply_config(Cli::command(), "c.toml", &table).unwrap_err().to_string();
+        let applied = flags_file::apply(Cli::command(), &SUBCOMMANDS, "c.toml", &table);
+        let error = applied.unwrap_err().to_string();
         for part in ["c.toml", "\"sede\"", "\"listen\"", "\"port\"", "rate-limit"] {
             assert!(error.contains(part), "{error}");
         }

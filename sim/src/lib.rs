@@ -58,6 +58,7 @@ pub mod dealer;
 pub mod dispatch;
 pub mod document;
 pub mod faults;
+pub mod flags_file;
 pub mod inventory;
 pub mod journal;
 pub mod protocol;

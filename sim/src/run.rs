@@ -20,6 +20,7 @@ use crate::cli::{
 use crate::dealer::DealerSpec;
 use crate::document::Fault;
 use crate::faults::{Plan, Repro, Trigger, catalogue, explain, registry};
+use crate::flags_file::ConfigError;
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::journal;
 use crate::protocol::HeaderMode;
@@ -59,7 +60,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             misuse.print();
             return ExitCode::from(u8::from(!misuse.asked_for_help()));
         }
-        Err(error @ cli::ConfigError::Read { .. }) => return report(&Failed::running(error)),
+        Err(error @ ConfigError::Read { .. }) => return report(&Failed::running(error)),
         Err(error) => return report(&Failed::input(error)),
     };
     match run(cli) {

@@ -116,6 +116,18 @@ pub struct LoadArgs {
     )]
     pub on_full: String,
 
+    /// Let sessions and steps that are due within so long go together, at its end: a wake-up for each costs more CPU than a
+    /// request. Their lag is measured as ever; 10ms at most
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DEALER_LOADGEN_SLOT",
+        allow_hyphen_values = true,
+        default_value = "100us",
+        help_heading = "Load"
+    )]
+    pub slot: String,
+
     /// Stretch the scenario's think times: 1x, 0.1x, 0x
     #[arg(
         long,
@@ -148,7 +160,7 @@ pub struct LoadArgs {
     )]
     pub sets: Vec<String>,
 
-    /// Worker threads [default: one per core]
+    /// Worker threads [default: one per core with --users, and no more than the rate needs without]
     #[arg(
         long,
         value_name = "N",

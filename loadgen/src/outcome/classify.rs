@@ -13,24 +13,24 @@ use crate::transport::Content;
 
 /// What the reply to a request must look like.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Expectation<'a> {
+pub struct Expectation<'a> {
     /// The JSON-RPC id sent, as its JSON text.
-    pub(crate) id: &'a [u8],
+    pub id: &'a [u8],
     /// The `messageId` sent, without its quotes.
-    pub(crate) message_id: &'a [u8],
+    pub message_id: &'a [u8],
     /// The `contextId` sent, as the inside of its JSON string; `None` on the first request of a conversation.
-    pub(crate) context_id: Option<&'a [u8]>,
+    pub context_id: Option<&'a [u8]>,
     /// The skill asked.
-    pub(crate) skill: Skill,
+    pub skill: Skill,
     /// The contract spoken.
-    pub(crate) contract: Contract,
+    pub contract: Contract,
 }
 
 /// The outcome of a whole reply, and the conversation's id if it has a valid one, as the inside of its JSON string.
 ///
 /// A JSON-RPC error counts as that error under any HTTP status, since it says more than the status does; a status
 /// other than 2xx with any other body counts as the status.
-pub(crate) fn classify<'a>(
+pub fn classify<'a>(
     status: u16,
     content: Content,
     body: &'a [u8],
@@ -102,7 +102,10 @@ fn judge<'a>(
 }
 
 fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
-    value.is_some_and(|value| value.text().is_some_and(|text| text == wanted))
+    // Nearly always byte for byte; the same text may be escaped otherwise.
+    value.is_some_and(|value| {
+        value.quoted() == Some(wanted.as_bytes()) || value.text().is_some_and(|text| text == wanted)
+    })
 }
 
 /// The id must come back in value and type: `"7"` is not `7`.

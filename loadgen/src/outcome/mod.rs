@@ -10,7 +10,8 @@ mod word;
 use std::borrow::Cow;
 use std::fmt;
 
-pub(crate) use classify::{Expectation, classify};
+pub use classify::{Expectation, classify};
+pub(crate) use scan::{NotJson, Scanner};
 pub(crate) use schema::{Schema, Validate};
 pub(crate) use word::word;
 

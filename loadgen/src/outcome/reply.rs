@@ -46,10 +46,10 @@ impl<'a> Envelope<'a> {
         let mut scanner = Scanner::new(body);
         envelope.is_object = scanner.object(|name, scanner| {
             match name {
-                "jsonrpc" => envelope.jsonrpc = Some(scanner.value()?),
-                "id" => envelope.id = Some(scanner.value()?),
-                "error" => envelope.error = Some(scanner.value()?),
-                "result" => envelope.result = Some(ResultView::read(scanner)?),
+                b"jsonrpc" => envelope.jsonrpc = Some(scanner.value()?),
+                b"id" => envelope.id = Some(scanner.value()?),
+                b"error" => envelope.error = Some(scanner.value()?),
+                b"result" => envelope.result = Some(ResultView::read(scanner)?),
                 _ => drop(scanner.value()?),
             }
             Ok(())
@@ -65,12 +65,12 @@ impl<'a> ResultView<'a> {
         let mut null_probe = scanner.clone();
         let is_object = scanner.object(|name, scanner| {
             match name {
-                "message" => view.message = Some(MessageView::read(scanner)?),
-                "task" => {
+                b"message" => view.message = Some(MessageView::read(scanner)?),
+                b"task" => {
                     view.has_task = true;
                     scanner.value()?;
                 }
-                "parts" | "messageId" | "role" => {
+                b"parts" | b"messageId" | b"role" => {
                     view.is_flat = true;
                     scanner.value()?;
                 }
@@ -89,10 +89,10 @@ impl<'a> MessageView<'a> {
         let mut view = MessageView::default();
         view.is_object = scanner.object(|name, scanner| {
             match name {
-                "messageId" => view.message_id = Some(scanner.value()?),
-                "contextId" => view.context_id = Some(scanner.value()?),
-                "role" => view.role = Some(scanner.value()?),
-                "parts" => {
+                b"messageId" => view.message_id = Some(scanner.value()?),
+                b"contextId" => view.context_id = Some(scanner.value()?),
+                b"role" => view.role = Some(scanner.value()?),
+                b"parts" => {
                     view.part = None;
                     scanner.array(|index, scanner| {
                         if index == 0 {
@@ -116,12 +116,12 @@ impl<'a> PartView<'a> {
         let mut view = PartView::default();
         scanner.object(|name, scanner| {
             match name {
-                "mediaType" => view.media_type = Some(scanner.value()?),
-                "data" => {
+                b"mediaType" => view.media_type = Some(scanner.value()?),
+                b"data" => {
                     view.payload_type = None;
                     view.has_data = scanner.object(|name, scanner| {
                         let value = scanner.value()?;
-                        if name == "type" {
+                        if name == b"type" {
                             view.payload_type = Some(value);
                         }
                         Ok(())

@@ -77,11 +77,12 @@ impl<'a> Scanner<'a> {
         Scanner { bytes, at: 0 }
     }
 
-    /// Walks an object: calls `member` with each name, which must take the value, for instance with [`Scanner::value`].
+    /// Walks an object: calls `member` with each name, without its quotes and escapes, which must take the value, for instance
+    /// with [`Scanner::value`].
     /// Any other kind of value is taken and gives `false`.
     pub(crate) fn object(
         &mut self,
-        mut member: impl FnMut(&str, &mut Scanner<'a>) -> Result<(), NotJson>,
+        mut member: impl FnMut(&[u8], &mut Scanner<'a>) -> Result<(), NotJson>,
     ) -> Result<bool, NotJson> {
         if self.peek()? != b'{' {
             self.value()?;
@@ -97,15 +98,47 @@ impl<'a> Scanner<'a> {
                 return Err(NotJson);
             }
             let name = self.string()?;
-            let name = decode(&name[1..name.len() - 1]).ok_or(NotJson)?;
+            let name = &name[1..name.len() - 1];
             self.expect(b':')?;
-            member(&name, self)?;
+            if memchr::memchr(b'\\', name).is_none() {
+                member(name, self)?;
+            } else {
+                member(decode(name).ok_or(NotJson)?.as_bytes(), self)?;
+            }
             match self.next()? {
                 b',' => {}
                 b'}' => return Ok(true),
                 _ => return Err(NotJson),
             }
         }
+    }
+
+    /// Whether the next value is an array.
+    pub(crate) fn is_at_array(&mut self) -> Result<bool, NotJson> {
+        Ok(self.peek()? == b'[')
+    }
+
+    /// Walks the first elements of an array, up to the one with the index `last`, and leaves the rest: calls `element` with each
+    /// index, which must take the value. Any other kind has none.
+    pub(crate) fn elements(
+        &mut self,
+        last: usize,
+        mut element: impl FnMut(usize, &mut Scanner<'a>) -> Result<(), NotJson>,
+    ) -> Result<(), NotJson> {
+        if !self.is_at_array()? {
+            return Ok(());
+        }
+        self.at += 1;
+        if self.peek()? == b']' {
+            return Ok(());
+        }
+        for index in 0..=last {
+            element(index, self)?;
+            if self.next()? != b',' {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Walks an array: calls `element` with each index, which must take the value. Any other kind gives `false`.
@@ -253,7 +286,7 @@ mod tests {
             let mut found = Map::new();
             let is_object = scanner.object(|name, scanner| {
                 let raw = scanner.value()?;
-                found.insert(name.to_owned(), serde_json::from_slice(raw.0).unwrap());
+                found.insert(String::from_utf8(name.to_vec()).unwrap(), serde_json::from_slice(raw.0).unwrap());
                 Ok(())
             }).unwrap();
             prop_assert_eq!(scanner.end(), Ok(()));
@@ -303,7 +336,7 @@ mod tests {
         let text = br#"{"\u0069d": 1, "id": 2, "a\"b": 3}"#;
         Scanner::new(text)
             .object(|name, scanner| {
-                seen.push(name.to_owned());
+                seen.push(String::from_utf8(name.to_vec()).unwrap());
                 scanner.value().map(drop)
             })
             .unwrap();

@@ -4,6 +4,8 @@
 //! bytes are looked at together, as bit masks: where the quotes are, which bytes are inside of strings (the running
 //! exclusive or of the quotes), and how many brackets open and close outside of them.
 
+use wide::u8x16;
+
 /// The bytes looked at together.
 const BLOCK: usize = 64;
 
@@ -34,8 +36,9 @@ struct State {
 impl State {
     /// Looks at one block; gives the index after the bracket that closes the container.
     fn look(&mut self, block: &[u8; BLOCK]) -> Option<usize> {
-        let mut quotes = mask(block, |byte| byte == b'"');
-        let backslashes = mask(block, |byte| byte == b'\\');
+        let lanes = Lanes::of(block);
+        let mut quotes = lanes.equal(b'"');
+        let backslashes = lanes.equal(b'\\');
         if backslashes != 0 || self.escaped {
             quotes &= !self.escaped_bytes(backslashes);
         }
@@ -47,8 +50,9 @@ impl State {
         inside ^= self.in_string;
         self.in_string = if inside >> 63 == 1 { u64::MAX } else { 0 };
         // Square and curly brackets differ in one bit.
-        let opening = mask(block, |byte| byte | 0x20 == b'{') & !inside;
-        let closing = mask(block, |byte| byte | 0x20 == b'}') & !inside;
+        let lanes = lanes.with(0x20);
+        let opening = lanes.equal(b'{') & !inside;
+        let closing = lanes.equal(b'}') & !inside;
         let closed = u64::from(closing.count_ones());
         // Too few close here to end the container, whatever their order.
         if closed < self.depth {
@@ -91,19 +95,27 @@ impl State {
     }
 }
 
-/// A bit for each byte that is meant. Written so that compilers turn it into a few vector instructions.
-fn mask(block: &[u8; BLOCK], is_meant: impl Fn(u8) -> bool) -> u64 {
-    let mut flags = [0; BLOCK];
-    for (flag, &byte) in flags.iter_mut().zip(block) {
-        *flag = u8::from(is_meant(byte));
+/// A block as the vectors that every machine has.
+#[derive(Clone, Copy)]
+struct Lanes([u8x16; BLOCK / 16]);
+
+impl Lanes {
+    fn of(block: &[u8; BLOCK]) -> Lanes {
+        let (lanes, _) = block.as_chunks::<16>();
+        Lanes(std::array::from_fn(|lane| u8x16::new(lanes[lane])))
     }
-    let mut mask = 0;
-    for (index, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
-        // Gathers the lowest bits of eight bytes in the highest byte: bit 8 i times 2^(56 - 7 i) is bit 56 + i.
-        let gathered = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        mask |= gathered << (8 * index);
+
+    /// The same with these bits set in each byte.
+    fn with(self, bits: u8) -> Lanes {
+        Lanes(self.0.map(|lane| lane | u8x16::splat(bits)))
     }
-    mask
+
+    /// A bit for each byte that equals this one.
+    fn equal(self, byte: u8) -> u64 {
+        let wanted = u8x16::splat(byte);
+        let masks = self.0.map(|lane| u64::from(lane.simd_eq(wanted).to_bitmask()));
+        masks[0] | masks[1] << 16 | masks[2] << 32 | masks[3] << 48
+    }
 }
 
 #[cfg(test)]

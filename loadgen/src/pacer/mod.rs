@@ -1,8 +1,8 @@
 //! The only place that waits: releases sessions and steps at their intended times.
 //!
 //! Intended times are absolute. A release that is late happens at once and is never skipped. One timer per worker,
-//! armed for the earliest release and never sooner than [`SLOT`] after the last one: releases that fall into the same
-//! slot share one wake-up, which is what a wake-up per release costs too much for (several microseconds of CPU each).
+//! armed for the earliest release and never sooner than a *slot* after the last one: releases that fall into the same
+//! slot share one wake-up, since a wake-up for each costs more CPU than the request (`--slot`).
 #![expect(
     clippy::disallowed_methods,
     reason = "the pacer is the part of the rim that reads the clock and waits"
@@ -21,9 +21,6 @@ use jiff::{SignedDuration, Timestamp};
 
 /// Nanoseconds since the start of the run.
 pub(crate) type Nanos = u64;
-
-/// No two wake-ups of one pacer are closer than this.
-const SLOT: Duration = Duration::from_micros(100);
 
 /// The clock of one run: nanoseconds since its start, and the wall time that belongs to them.
 #[derive(Debug, Clone, Copy)]
@@ -85,9 +82,9 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer on the current tokio runtime.
-    pub(crate) fn new(clock: Clock) -> io::Result<Pacer> {
-        Ok(Pacer { clock, waits: Rc::new(Waits::new(SLOT)?), stopped: Cell::new(false) })
+    /// A pacer on the current tokio runtime, no two wake-ups of which are closer than `slot`.
+    pub(crate) fn new(clock: Clock, slot: Duration) -> io::Result<Pacer> {
+        Ok(Pacer { clock, waits: Rc::new(Waits::new(slot)?), stopped: Cell::new(false) })
     }
 
     /// Waits for the intended time and gives the time of the release; `None` when the run was stopped. What is late is
@@ -133,6 +130,8 @@ mod tests {
 
     use super::*;
 
+    const SLOT: Duration = Duration::from_micros(100);
+
     fn on_local_runtime<T>(future: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -145,7 +144,7 @@ mod tests {
     fn releases_in_order_of_intended_time_and_never_early() {
         on_local_runtime(async {
             let clock = Clock::starting_in(Duration::from_millis(5));
-            let pacer = Rc::new(Pacer::new(clock).unwrap());
+            let pacer = Rc::new(Pacer::new(clock, SLOT).unwrap());
             let driver = tokio::task::spawn_local({
                 let pacer = Rc::clone(&pacer);
                 async move { pacer.run().await }
@@ -180,7 +179,7 @@ mod tests {
     fn what_is_late_is_released_at_once() {
         on_local_runtime(async {
             let clock = Clock::starting_in(Duration::ZERO);
-            let pacer = Pacer::new(clock).unwrap();
+            let pacer = Pacer::new(clock, SLOT).unwrap();
             clock.sleep_until(3_000_000).await;
             // No driver runs: only an immediate release can answer.
             assert!(pacer.release_at(1_000_000).await.unwrap() >= 3_000_000);
@@ -190,7 +189,7 @@ mod tests {
     #[test]
     fn a_stop_ends_every_wait() {
         on_local_runtime(async {
-            let pacer = Rc::new(Pacer::new(Clock::starting_in(Duration::ZERO)).unwrap());
+            let pacer = Rc::new(Pacer::new(Clock::starting_in(Duration::ZERO), SLOT).unwrap());
             let waiting = tokio::task::spawn_local({
                 let pacer = Rc::clone(&pacer);
                 async move { pacer.release_at(3_600_000_000_000).await }

@@ -240,10 +240,11 @@ impl Step {
     /// # Errors
     /// The first check that does not hold.
     pub fn read_reply(&self, session: &mut Session, reply: ReplyParts<'_>) -> Result<(), CheckFailed> {
-        let found = self.reader.read(reply.body, reply.header);
+        let mut found = self.reader.read(reply.body, reply.header);
         for extract in &self.extracts {
             if let Some(slot) = extract.slot {
-                session.set(slot, found[extract.place].clone());
+                // Each has a place of its own.
+                session.set(slot, std::mem::take(&mut found[extract.place]));
             }
         }
         // A check draws nothing and has no time: refused at load.

@@ -81,6 +81,23 @@ impl Flow {
     pub fn items(&self) -> &[Item] {
         &self.items
     }
+
+    /// The most requests that a session of this flow makes, retries aside.
+    fn requests(&self) -> u64 {
+        // How often what stands within all the loops begun is done.
+        let mut times: Vec<u64> = vec![1];
+        let mut requests = 0u64;
+        for item in &self.items {
+            let inner = times.last().copied().unwrap_or(1);
+            match item {
+                Item::Step(_) => requests = requests.saturating_add(inner),
+                Item::Loop(repeated) => times.push(inner.saturating_mul(u64::from(repeated.max))),
+                Item::EndLoop(_) => drop(times.pop()),
+                Item::Think(_) | Item::Pacing(_) => {}
+            }
+        }
+        requests
+    }
 }
 
 impl Workload {
@@ -103,6 +120,11 @@ impl Workload {
     pub fn step_count(&self) -> usize {
         let steps = |flow: &Flow| flow.items.iter().filter(|item| matches!(item, Item::Step(_))).count();
         self.flows.iter().map(steps).sum()
+    }
+
+    /// The most requests that a session makes, retries aside.
+    pub fn requests_per_session(&self) -> u64 {
+        self.flows.iter().map(Flow::requests).max().unwrap_or(0)
     }
 
     /// When each session starts, in nanoseconds, if the scenario has a trace.
@@ -140,6 +162,10 @@ impl Workload {
     /// and evaluates its variables. Equal arguments give an equal session, whatever else runs.
     pub fn begin(&self, seed: u64, ordinal: u64) -> Session {
         let key = Key::new(seed, ordinal);
+        // Where there is nothing to choose, nothing is drawn: the choice has a stream of its own.
+        if let ([Scenario { flows, trace: None, .. }], 1) = (&self.scenarios[..], self.flows.len()) {
+            return self.session(flows.first().copied().unwrap_or_default(), key, ordinal);
+        }
         let mut draws = key.draws(Purpose::Flow, 0);
         let scenario = &self.scenarios[draws.index(self.scenarios.len())];
         if let Some((trace, _)) = &scenario.trace {

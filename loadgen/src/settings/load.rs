@@ -21,6 +21,8 @@ const DEFAULT_CONNECTIONS: usize = 10_000;
 const MAX_TRACE_BYTES: u64 = 64 << 20;
 /// The most sessions of a burst.
 const MAX_BURST: u32 = 1_000_000;
+/// What is due within so long may go together at most: beyond it a lag is a reason against a run.
+const MAX_SLOT: Duration = Duration::from_millis(10);
 /// A start lies no further ahead.
 const MAX_AHEAD: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -182,6 +184,9 @@ pub(super) fn read(args: &LoadArgs, connections: Option<&str>, seed: u64, reader
     if think != 1.0 {
         words.push_str(&format!(", think times {think}x"));
     }
+    let read = |text: &str| units::duration(text).filter(|slot| *slot <= MAX_SLOT);
+    let slot =
+        reader.value("slot", &args.slot, "a length such as 100us, 10ms at most", read).unwrap_or(MAX_SLOT);
     let connections = connections.map(|text| reader.count("connections", text) as usize);
     if let Some(connections) = connections {
         words.push_str(&format!(", {connections} connections"));
@@ -207,6 +212,7 @@ pub(super) fn read(args: &LoadArgs, connections: Option<&str>, seed: u64, reader
             sessions,
             limits,
             think,
+            slot,
             seed,
             shard,
         },

@@ -150,6 +150,7 @@ mod tests {
             sessions: None,
             limits: Limits { in_flight: 100, on_full: OnFull::Queue, connections: 100 },
             think: 1.0,
+            slot: std::time::Duration::ZERO,
             seed: 1,
             shard: Shard::WHOLE,
         }

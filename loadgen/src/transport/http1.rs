@@ -36,7 +36,7 @@ pub(super) struct Head {
 
 /// What the head says of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub enum Content {
     /// The `Content-Type` is `application/json`, with any parameters.
     Json,
     /// Any other `Content-Type`, or none.

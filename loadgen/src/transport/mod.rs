@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 pub use address::{Address, AddressError};
 pub(crate) use exchange::{Exchange, Reply, ReplySpan};
 pub use fault::{Fault, Phase};
-pub(crate) use http1::Content;
+pub use http1::Content;
 pub use pool::ConnectionCounts;
 pub use tls::TlsError;
 

@@ -34,7 +34,7 @@ pub(super) fn leads(sites: &[Site], limit: usize) -> AdminReply {
         let desk = scene.dealer.desk();
         received += desk.leads.received;
         dropped += desk.leads.dropped;
-        newest.extend(desk.leads.newest(limit).map(|lead| (lead.number, of_dealer(site, lead))));
+        newest.extend(desk.leads.newest(limit).map(|lead| (lead.number, of_dealer(site, &lead.view()))));
         newest.sort_by_key(|&(number, _)| number);
         newest.drain(..newest.len().saturating_sub(limit));
     }

@@ -2,6 +2,7 @@
 //! are asked and, once somebody has asked, at intervals.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::judge::Judge;
 use super::report::Report;
@@ -12,7 +13,7 @@ pub const MAX_TESTS: usize = 64;
 /// Characters of a test's name.
 const MAX_NAME: usize = 128;
 /// A call that is under way when others after it have ended is waited for this long, in nanoseconds of traffic time.
-const HOLD_NS: u64 = 2_000_000_000;
+const HOLD_NS: u64 = 10_000_000_000;
 /// Entries that wait to be put in order.
 const MAX_HELD: usize = 20_000;
 
@@ -52,8 +53,8 @@ struct Inner {
 }
 
 impl Inner {
-    fn new() -> Inner {
-        let (judge, subscriber) = (Judge::default(), Subscriber::new(Filter::default()));
+    fn new(judge: Judge) -> Inner {
+        let subscriber = Subscriber::new(Filter::default());
         Inner { is_wanted: false, subscriber, held: Vec::new(), judge, tests: Vec::new() }
     }
 
@@ -103,11 +104,16 @@ pub struct ConductDesk {
 
 impl Default for ConductDesk {
     fn default() -> ConductDesk {
-        ConductDesk { inner: Mutex::new(Inner::new()) }
+        ConductDesk { inner: Mutex::new(Inner::new(Judge::default())) }
     }
 }
 
 impl ConductDesk {
+    /// A desk for dealers whose agent cards may be kept for so long.
+    pub fn new(card_max_age: Duration) -> ConductDesk {
+        ConductDesk { inner: Mutex::new(Inner::new(Judge::new(card_max_age))) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Judges count what they were told; what a panic left behind is at worst one entry short.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -136,7 +142,12 @@ impl ConductDesk {
         let is_wanted = inner.is_wanted;
         inner.catch_up(journal, u64::MAX);
         let subscriber = inner.subscriber.clone().without_missed();
-        *inner = Inner { is_wanted, subscriber, ..Inner::new() };
+        *inner = Inner { is_wanted, subscriber, ..Inner::new(inner.judge.anew()) };
+    }
+
+    /// The report on all that was seen, of every client.
+    pub fn report_on_all(&self, journal: &Journal) -> Report {
+        self.up_to_date(journal).judge.report(None)
     }
 
     /// The report on all that was seen or on a named test, of one client if one is named.

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::faults::effect::Lawfulness;
+use crate::faults::{Apply, EffectInfo};
 use crate::journal::{DeliveryState, Entry, Head, Outcome};
 use crate::protocol::Skill;
 use crate::protocol::card;
@@ -51,7 +53,7 @@ impl<'e> Facts<'e> {
     pub(super) fn of(entry: &'e Entry) -> Facts<'e> {
         let method = entry.method.as_deref().unwrap_or_default();
         let kind = match method.split_once(' ') {
-            Some(("GET" | "HEAD", path)) if path.ends_with(card::PATH) => Kind::Card,
+            Some(("GET", path)) if path.ends_with(card::PATH) => Kind::Card,
             // JSON-RPC methods have no blank; what was no call is told by HTTP method and path.
             Some((_, path)) if path.starts_with('/') => Kind::Other,
             _ if entry.ordinal == 0 => Kind::Other,
@@ -101,6 +103,12 @@ impl<'e> Facts<'e> {
         self.entry.skill
     }
 
+    /// The skill that the payload names, also of a call that was refused before one was chosen.
+    pub(super) fn named_skill(&self) -> Option<Skill> {
+        let named = || Skill::from_request_type(self.payload()?["type"].as_str()?);
+        self.skill().or_else(named)
+    }
+
     /// Whether some of the request is not known.
     pub(super) fn is_cut(&self) -> bool {
         self.entry.request.truncated
@@ -115,13 +123,52 @@ impl<'e> Facts<'e> {
         self.message()?.get(member)?.as_str().filter(|text| !text.is_empty())
     }
 
+    /// Whose turn it is, as far as the caller knew: a client may serve several customers at once.
+    pub(super) fn thread(&self) -> String {
+        format!("{} {}", self.entry.dealer, self.said("contextId").unwrap_or_default())
+    }
+
     pub(super) fn payload(&self) -> Option<&Value> {
         self.message()?.get("parts")?.get(0)?.get("data")
     }
 
-    /// What the caller got: the skill's answer, whole.
+    /// What the caller got: the skill's answer, whole, and without what a client may stumble over.
     pub(super) fn is_answered(&self) -> bool {
+        let is_odd = || self.effects().any(|effect| matches!(effect.family, "envelope" | "http"));
+        self.is_told() && !self.is_garbled() && !is_odd()
+    }
+
+    /// What the caller got: the skill's answer, in an envelope that a fault may have broken.
+    pub(super) fn is_told(&self) -> bool {
         self.outcome() == Outcome::Ok && self.is_delivered()
+    }
+
+    /// The effects of faults that touched it.
+    fn effects(&self) -> impl Iterator<Item = &'static EffectInfo> {
+        self.entry.faults.iter().filter_map(|fault| {
+            let name = fault.effect.split('(').next()?;
+            crate::faults::registry::find(name)
+        })
+    }
+
+    /// Whether a fault gave the answer: a refusal then says nothing about the request, nor a card about the dealer.
+    pub(super) fn is_made_up(&self) -> bool {
+        self.effects().any(|effect| {
+            matches!(
+                effect.apply,
+                Apply::Refuse(_) | Apply::RefuseHttp(_) | Apply::Http(_) | Apply::RefineCard(_)
+            )
+        })
+    }
+
+    /// Whether a fault broke the envelope around the answer or the HTTP around that: nobody can rely on such a reply.
+    pub(super) fn is_garbled(&self) -> bool {
+        self.effects().any(|effect| effect.lawfulness == Lawfulness::Breach && effect.family != "business")
+    }
+
+    /// Whether a fault changed what the caller could know of its conversation.
+    pub(super) fn has_strange_context(&self) -> bool {
+        self.is_garbled() || self.effects().any(|effect| effect.family == "conversation")
     }
 
     pub(super) fn is_delivered(&self) -> bool {
@@ -130,13 +177,15 @@ impl<'e> Facts<'e> {
 
     /// How it failed; what was answered did not.
     pub(super) fn failure(&self) -> Option<Failure> {
-        if !self.is_delivered() {
+        if !self.is_delivered() || self.is_garbled() {
             return Some(Failure::Lost);
         }
         let default = match self.outcome() {
             Outcome::Ok => return None,
-            Outcome::Http(429 | 500..=599) => return Some(Failure::Retryable),
-            Outcome::Http(200..=299) => return Some(Failure::Lost),
+            // What a client may send again by RFC 9110, 15.5.9, RFC 8470, 5.2, and RFC 6585, 4.
+            Outcome::Http(408 | 425 | 429 | 500..=599) => return Some(Failure::Retryable),
+            // A redirection is followed with the same request.
+            Outcome::Http(0..=399) => return Some(Failure::Lost),
             Outcome::Http(_) => return Some(Failure::Final),
             Outcome::Rpc(-32_603) => true,
             Outcome::Rpc(_) => false,
@@ -173,14 +222,24 @@ impl<'e> Facts<'e> {
         body.find(name).map(|at| body[at + name.len()..].trim_start_matches([' ', '"']))
     }
 
-    /// The payload's places that were told to be wrong; those that a cut reply no longer shows are not among them.
+    /// The payload's places that were told to be wrong; those that a cut reply no longer shows are not among them. What is
+    /// missing in a place comes as a member of it.
     pub(super) fn faulty_places(&self) -> Vec<String> {
         // The typed entry says instanceLocation; the BadRequest before it says field, and is less often cut.
         let body = &self.entry.reply.body;
-        let told =
-            ["\"instanceLocation\":\"", "\"field\":\""].into_iter().flat_map(|name| body.split(name).skip(1));
-        let mut places: Vec<_> =
-            told.filter_map(|rest| rest.split_once('"')).map(|(place, _)| place.to_owned()).collect();
+        let told = ["\"instanceLocation\":\"", "\"field\":\""]
+            .into_iter()
+            .flat_map(|name| body.match_indices(name).map(move |(at, _)| (at, at + name.len())));
+        let mut places: Vec<_> = told
+            .filter_map(|(at, from)| {
+                let place = body[from..].split_once('"')?.0;
+                let around = &body[body[..at].rfind('{').unwrap_or_default()..];
+                let of_this = around.split('}').next().unwrap_or_default();
+                let missing =
+                    of_this.split_once("required property '").and_then(|(_, name)| name.split_once('\''));
+                Some(missing.map_or_else(|| place.to_owned(), |(name, _)| format!("{place}/{name}")))
+            })
+            .collect();
         places.sort();
         places.dedup();
         places

@@ -1,6 +1,7 @@
 //! The judge: what is remembered of each client, bounded, and what became of each rule.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use super::checks;
 use super::facts::{Facts, Kind};
@@ -26,7 +27,7 @@ pub struct Finding {
     pub dealer: String,
     /// The conversation, if there was one.
     pub conversation: Option<String>,
-    /// What happened.
+    /// The call, by its skill or method, and what was wrong with it.
     pub text: String,
 }
 
@@ -77,7 +78,7 @@ pub(super) struct Listing {
     pub(super) looked_up: bool,
 }
 
-/// A payload that was refused for its faults.
+/// A payload, and its faults if it was refused for any.
 #[derive(Debug, Clone)]
 pub(super) struct Refused {
     pub(super) places: Vec<String>,
@@ -87,10 +88,19 @@ pub(super) struct Refused {
     pub(super) exact: u64,
 }
 
+/// The agent card as a client last had it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CardSeen {
+    pub(super) seq: u64,
+    pub(super) ended: u64,
+    /// Whether a fault had changed it: what it said is not what the dealer is.
+    pub(super) is_altered: bool,
+}
+
 /// What a client did with one dealer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relation {
-    pub(super) card: Option<(u64, u64)>,
+    pub(super) card: Option<CardSeen>,
     pub(super) calls: u64,
     /// The last conversation: its contextId, the entry, and when it was told.
     pub(super) context: Option<(String, u64, u64)>,
@@ -98,8 +108,6 @@ pub(super) struct Relation {
     pub(super) quiet: Option<(u64, u64, u64)>,
     /// Whether something was refused for good.
     pub(super) was_refused: bool,
-    /// For each skill the last refusal of a payload.
-    pub(super) faults: BTreeMap<&'static str, Refused>,
     /// Vehicles that were unavailable, since the last search.
     pub(super) unavailable: Vec<(String, u64)>,
     /// A reply that was shown did not go wholly into the journal.
@@ -124,6 +132,8 @@ pub(super) struct Client {
     pub(super) listings: Table<String, Listing>,
     pub(super) pages: Table<u64, (u64, u64, u64)>,
     pub(super) searches: Table<u64, VecDeque<(u64, u64)>>,
+    /// For each dealer, skill and conversation the last answer to a payload: what was wrong with it.
+    pub(super) refused: Table<u64, Refused>,
 }
 
 impl Client {
@@ -141,8 +151,9 @@ impl Client {
             lead_keys: Table::new(256),
             leads: Table::new(256),
             listings: Table::new(1024),
-            pages: Table::new(128),
+            pages: Table::new(512),
             searches: Table::new(128),
+            refused: Table::new(256),
         }
     }
 
@@ -157,6 +168,7 @@ impl Client {
             + self.listings.lost
             + self.pages.lost
             + self.searches.lost
+            + self.refused.lost
     }
 }
 
@@ -164,6 +176,8 @@ impl Client {
 pub(super) struct Case<'c> {
     pub(super) facts: &'c Facts<'c>,
     tallies: &'c mut [Tally],
+    /// How long an agent card is fresh, in nanoseconds.
+    pub(super) card_fresh_ns: u64,
     /// Whether earlier requests are not known.
     has_gap: bool,
 }
@@ -206,13 +220,19 @@ impl Case<'_> {
 pub(super) fn finding(facts: &Facts<'_>, earlier: &[u64], text: String) -> Finding {
     let mut entries: Vec<_> = earlier.to_vec();
     entries.push(facts.seq());
+    let call = facts.skill().map_or_else(|| plain(facts.method()), |skill| skill.id().to_owned());
     Finding {
         entries,
         at: facts.entry.at.clone(),
         dealer: facts.entry.dealer.clone(),
         conversation: facts.entry.conversation.clone(),
-        text,
+        text: if call.is_empty() { text } else { format!("{call}: {text}") },
     }
+}
+
+/// A client's word without what it may do to a terminal, bounded.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_QUOTE).collect()
 }
 
 /// A client's text as a finding shows it: one line, bounded.
@@ -223,8 +243,10 @@ pub(super) fn quote(text: &str) -> String {
 }
 
 /// Judges requests as they are told, in the order in which they arrived.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Judge {
+    /// How long an agent card is fresh, in nanoseconds.
+    card_fresh_ns: u64,
     pub(super) clients: BTreeMap<String, Client>,
     /// Calls of clients beyond [`MAX_CLIENTS`].
     pub(super) unjudged: u64,
@@ -234,7 +256,26 @@ pub struct Judge {
     pub(super) has_missed_past: bool,
 }
 
+impl Default for Judge {
+    /// A judge of the callers of dealers whose cards say `max-age=300`.
+    fn default() -> Judge {
+        Judge::new(Duration::from_secs(300))
+    }
+}
+
 impl Judge {
+    /// A judge of the callers of dealers whose agent cards may be kept for so long.
+    pub fn new(card_max_age: Duration) -> Judge {
+        let card_fresh_ns = u64::try_from(card_max_age.as_nanos()).unwrap_or(u64::MAX);
+        let clients = BTreeMap::new();
+        Judge { card_fresh_ns, clients, unjudged: 0, missed: 0, has_missed_past: false }
+    }
+
+    /// A judge of the same dealers' callers who has heard nothing.
+    pub(super) fn anew(&self) -> Judge {
+        Judge::new(Duration::from_nanos(self.card_fresh_ns))
+    }
+
     /// Judges one request.
     pub fn hear(&mut self, entry: &Entry) {
         let facts = Facts::of(entry);
@@ -252,7 +293,8 @@ impl Judge {
         client.latest = client.latest.max(facts.arrived);
         let has_gap = self.missed > 0 || self.has_missed_past || client.late > 0 || client.lost() > 0;
         let mut tallies = std::mem::take(&mut client.tallies);
-        let mut case = Case { facts: &facts, tallies: &mut tallies, has_gap };
+        let mut case =
+            Case { facts: &facts, tallies: &mut tallies, card_fresh_ns: self.card_fresh_ns, has_gap };
         if facts.kind == Kind::Call {
             client.calls += 1;
         }

@@ -32,12 +32,12 @@ fn verdict(report: &Report) -> String {
     let count =
         |number: u64, one: &str, many: &str| format!("{number} {}", if number == 1 { one } else { many });
     format!(
-        "{}, {}, {} of advice, {} unknown; {} calls of {}",
+        "{}, {}, {}, {} unknown; {} of {}",
         count(report.broken.violation, "violation", "violations"),
         count(report.broken.warning, "warning", "warnings"),
-        report.broken.advice,
-        report.unknown,
-        report.calls,
+        count(report.broken.advice, "piece of advice", "pieces of advice"),
+        count(report.unknown, "rule", "rules"),
+        count(report.calls, "call", "calls"),
         count(report.clients.len() as u64, "client", "clients"),
     )
 }
@@ -62,9 +62,17 @@ fn gaps(report: &Report) -> Option<String> {
 
 fn evidence(finding: &Finding) -> String {
     let numbers: Vec<_> = finding.entries.iter().map(u64::to_string).collect();
-    let conversation =
-        finding.conversation.as_deref().map_or(String::new(), |name| format!(", {}", plain(name)));
-    format!("journal {} ({}, dealer {}{conversation})", numbers.join(", "), finding.at, finding.dealer)
+    let conversation = finding
+        .conversation
+        .as_deref()
+        .map_or(String::new(), |name| format!(", conversation {}", plain(name)));
+    let entries = if numbers.len() == 1 { "entry" } else { "entries" };
+    format!(
+        "journal {entries} {} ({}, dealer {}{conversation})",
+        numbers.join(", "),
+        finding.at,
+        finding.dealer
+    )
 }
 
 /// Broken rules, the gravest first.
@@ -72,6 +80,31 @@ fn broken(rules: &[RuleReport]) -> Vec<&RuleReport> {
     let mut broken: Vec<_> = rules.iter().filter(|rule| rule.status == Status::Broken).collect();
     broken.sort_by_key(|rule| std::cmp::Reverse(rule.rule.severity));
     broken
+}
+
+/// Findings of a rule that the text shows.
+const SHOWN: usize = 3;
+/// Columns of the text.
+const WIDTH: usize = 110;
+
+/// A paragraph whose first line begins with `first`, the others as far in as that is long.
+fn paragraph(out: &mut String, first: &str, text: &str) {
+    let mut column = first.chars().count();
+    let margin = column;
+    out.push_str(first);
+    for (place, word) in text.split_whitespace().enumerate() {
+        let long = word.chars().count();
+        if place > 0 && column + 1 + long > WIDTH {
+            _ = write!(out, "\n{:margin$}", "");
+            column = margin;
+        } else if place > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += long;
+    }
+    out.push('\n');
 }
 
 pub(super) fn text(report: &Report) -> String {
@@ -88,23 +121,35 @@ pub(super) fn text(report: &Report) -> String {
         for rule in broken(&client.rules) {
             let rules = rule.rule;
             _ = writeln!(out, "\n  {} {}: {}", rules.severity.word().to_uppercase(), rules.id, rules.title);
-            for finding in &rule.findings {
-                _ = writeln!(out, "    - {}\n      {}", plain(&finding.text), evidence(finding));
+            for finding in rule.findings.iter().take(SHOWN) {
+                paragraph(&mut out, "    - ", &plain(&finding.text));
+                _ = writeln!(out, "      {}", evidence(finding));
             }
-            let more = rule.broken.saturating_sub(rule.findings.len() as u64);
+            let more = rule.broken.saturating_sub(rule.findings.len().min(SHOWN) as u64);
             if more > 0 {
                 _ = writeln!(out, "    - and {more} more");
             }
-            _ = writeln!(out, "    Why: {}\n    Do:  {}\n    See: {}", rules.why, rules.fix, rules.source);
+            paragraph(&mut out, "    Why: ", rules.why);
+            paragraph(&mut out, "    Do:  ", rules.fix);
+            paragraph(&mut out, "    See: ", rules.source);
         }
         for (status, label) in
             [(Status::Kept, "Kept"), (Status::Unknown, "Unknown"), (Status::NotSeen, "Did not apply")]
         {
             let ids: Vec<_> = with(status).iter().map(|rule| rule.rule.id).collect();
             if !ids.is_empty() {
-                _ = writeln!(out, "\n  {label} ({}): {}", ids.len(), ids.join(", "));
+                out.push('\n');
+                paragraph(&mut out, &format!("  {label} ({}): ", ids.len()), &ids.join(", "));
             }
         }
+    }
+    let proof = report.clients.iter().flat_map(|client| &client.rules).find_map(|rule| rule.findings.first());
+    if let Some(entry) = proof.and_then(|finding| finding.entries.first()) {
+        _ = writeln!(
+            out,
+            "\nThe admin endpoint shows what was sent and answered: entry {entry} is GET /journal?after={}&limit=1.",
+            entry.saturating_sub(1)
+        );
     }
     out
 }

@@ -218,6 +218,13 @@ fn never_retried(client: &Client, has_gap: bool, tally: &mut Tally) {
     }
 }
 
+/// The report as [`Format::Text`].
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&markup::text(self))
+    }
+}
+
 impl Report {
     /// Whether a rule of this severity or a graver one was broken.
     pub fn breaks(&self, severity: Severity) -> bool {

@@ -71,16 +71,16 @@ rules! {
     CardFirst Warning true, "card_first", "The agent card is fetched before the first call", "A2A 1.0, 8.2; AAP g",
         why: "The card says which address, version, extension and skills a dealer has. An agent that does not read it works by luck, and breaks when the dealer changes any of them.",
         fix: "Fetch /.well-known/agent-card.json once before the first call to a dealer, and use what it says.";
-    CardFresh Advice true, "card_fresh", "A card that is still fresh is not fetched again", "A2A 1.0, 8.6 (Cache-Control: max-age)",
+    CardFresh Advice true, "card_fresh", "A card that is still fresh is not fetched again", "A2A 1.0, 8.6.2; RFC 9111, 4.2",
         why: "The dealer said how long its card is good for. Fetching it for every call doubles the traffic and tells the agent nothing new.",
         fix: "Keep the card for as long as max-age in its Cache-Control says.";
-    CardRevalidated Advice true, "card_revalidated", "A card is fetched again with its entity tag", "A2A 1.0, 8.6 (ETag); RFC 9110, 13.1.2",
+    CardRevalidated Advice true, "card_revalidated", "A card is fetched again with its entity tag", "A2A 1.0, 8.6.2; RFC 9110, 13.1.2",
         why: "With If-None-Match the dealer answers 304 without a body where nothing has changed.",
         fix: "Keep the ETag of the card and send it as If-None-Match when you fetch the card again.";
     CardSkills Violation false, "advertised_skills", "Only skills that the card advertises are called", "AAP c (UNSUPPORTED_SKILL), g (skills)",
         why: "A dealer need not offer every skill. One that it does not list can only fail.",
         fix: "Look into skills of the card before you call one.";
-    CardCapabilities Violation false, "advertised_capabilities", "No streaming, tasks or push notifications are asked of a card without them", "A2A 1.0, 3.3.4; AAP c",
+    CardCapabilities Violation false, "advertised_capabilities", "No streaming, tasks or push notifications are asked of a card without them", "A2A 1.0, 3.3.4; AAP c (other methods)",
         why: "AAP dealers answer directly. Streaming, tasks and push notifications are optional parts of A2A that this card does not declare.",
         fix: "Call SendMessage. In an SDK, switch streaming off, or let it follow capabilities.streaming of the card.";
     HttpMethod Violation false, "http_post", "The endpoint is called with POST", "A2A 1.0, 9.1; AAP c",
@@ -91,31 +91,31 @@ rules! {
     HttpType Violation false, "content_type", "The body is sent as application/json", "AAP b; A2A 1.0, 9.1",
         why: "A dealer that cannot tell that the body is JSON refuses it before reading.",
         fix: "Send Content-Type: application/json.";
-    JsonRpc Violation false, "json_rpc", "The body is a JSON-RPC 2.0 request", "JSON-RPC 2.0, 4; AAP c",
+    JsonRpc Violation false, "json_rpc", "The body is a JSON-RPC 2.0 request", "JSON-RPC 2.0, 4; A2A 1.0, 9.3; AAP c",
         why: "What is no JSON, or has no jsonrpc \"2.0\", method and params, cannot be answered as a call.",
         fix: "Send one JSON object with jsonrpc \"2.0\", an id, method \"SendMessage\" and params.";
     VersionHeader Violation false, "a2a_version", "A2A-Version: 1.0 is sent", "AAP b; A2A 1.0, 3.6.1",
         why: "Without the header a strict dealer takes the call for A2A 0.3 and refuses it. This one may have been lenient; the next will not be.",
         fix: "Send the header A2A-Version: 1.0 with every call.";
-    ExtensionHeader Violation false, "a2a_extensions", "A2A-Extensions names the card's AAP extension exactly", "AAP b; A2A 1.0, 4.6",
+    ExtensionHeader Violation false, "a2a_extensions", "A2A-Extensions names the card's AAP extension exactly", "AAP b; A2A 1.0, 3.2.6, 4.6",
         why: "The extension's URI names the version of the contract. Another version, or none, is no request for this one, and there is no fallback.",
         fix: "Copy uri of the AAP entry in capabilities.extensions into the header A2A-Extensions, byte for byte.";
     KnownMethod Violation false, "method", "The method is one of A2A's", "A2A 1.0, 9.4; AAP c",
         why: "Skills are not methods: every skill is called with SendMessage and chosen by the type in the payload.",
         fix: "Use method \"SendMessage\".";
-    Dialect Violation false, "no_0_3_dialect", "A2A 1.0 is spoken, not 0.3", "A2A 1.0, appendix A (changes since 0.3); AAP c",
+    Dialect Violation false, "no_0_3_dialect", "A2A 1.0 is spoken, not 0.3", "A2A 1.0, appendix A.2 (changes since 0.3); AAP c",
         why: "A2A 0.3 had message/send, kind members and the role \"user\". A 1.0 dealer does not know them.",
         fix: "Upgrade the SDK to A2A 1.0: method SendMessage, role ROLE_USER, parts without kind.";
     RequestId Violation false, "request_id", "Each request has an id", "JSON-RPC 2.0, 4; AAP c",
         why: "Without an id the request is a notification: nobody owes it an answer.",
         fix: "Set id to a string or a number.";
-    IdInFlight Warning true, "id_in_flight", "An id is used by one request at a time", "JSON-RPC 2.0, 4.2 (id correlates request and reply)",
+    IdInFlight Warning true, "id_in_flight", "An id is used by one request at a time", "JSON-RPC 2.0, 4 (id correlates request and reply)",
         why: "Two requests under way with the same id cannot be told apart in logs, proxies and batches.",
         fix: "Count ids up, or draw a UUID for each request.";
     MessageId Violation false, "message_id", "Each message has a messageId", "A2A 1.0, 4.1.4; AAP c",
         why: "The messageId is how both sides name a message when something went wrong.",
         fix: "Set message.messageId to a fresh UUID.";
-    MessageIdFresh Violation true, "message_id_fresh", "A messageId is used again only to retry the same message", "A2A 1.0, 4.1.4 (unique); AAP c",
+    MessageIdFresh Violation true, "message_id_fresh", "A messageId is used again only to retry the same message", "A2A 1.0, 3.3.1, 4.1.4; AAP c",
         why: "A dealer may take a message that it has seen for a repetition, and ignore what is new in it.",
         fix: "Draw a new messageId for each message. Keep it only when you send the same message again because its answer was lost.";
     OutputModes Violation false, "accepted_output_modes", "acceptedOutputModes lists the skill's response type", "AAP c (configuration)",
@@ -135,13 +135,13 @@ rules! {
         fix: "Leave taskId out; the thread of a conversation is contextId.";
 }
 "conversation" {
-    ContextCarried Warning true, "context_carried", "The dealer's contextId is carried on", "A2A 1.0, 3.4.1; AAP c (contextId)",
+    ContextCarried Warning true, "context_carried", "The dealer's contextId is carried on", "A2A 1.0, 3.4.2; AAP c (contextId)",
         why: "Each reply names its conversation. A follow-up without that name starts a new one, and the dealer does not know what the customer has looked at.",
         fix: "Keep contextId of the first reply and send it with every later message of the same conversation.";
     ContextOwn Violation true, "context_of_other_dealer", "A contextId is never shown to another dealer", "A2A 1.0, 3.4.1; AAP c (authorized context)",
         why: "It lets dealers link one customer's conversations, and it means nothing to a dealer that did not make it.",
         fix: "Keep the contextId for each dealer apart.";
-    ContextKnown Warning true, "context_made_up", "A later turn uses the contextId that the dealer gave", "A2A 1.0, 3.4.1",
+    ContextKnown Warning true, "context_made_up", "A later turn uses the contextId that the dealer gave", "A2A 1.0, 3.4.1, 3.4.2; AAP c (contextId)",
         why: "A contextId of the agent's own making in a later turn cuts the conversation in two.",
         fix: "Send back the contextId of the dealer's reply instead of a new one.";
 }
@@ -155,13 +155,13 @@ rules! {
     RetryGrowth Warning true, "back_off_grows", "Waits between retries do not shrink", "AAP f (exponential back-off)",
         why: "Each failure says that the wait before it was too short.",
         fix: "Double the wait with each failure, up to a limit.";
-    RetryRefused Violation true, "not_retryable", "What is not retryable is not sent again unchanged", "AAP e (retryable), f",
+    RetryRefused Violation true, "not_retryable", "What is not retryable is not sent again unchanged", "AAP e (retryable), f (rates and retries)",
         why: "The dealer said that the same request will fail again. Only a changed one can succeed.",
         fix: "Look at retryable of the error. If it is false, change the request or give up.";
-    RetryMade Advice true, "retryable_is_retried", "What is retryable is tried again", "AAP e (retryable), f",
+    RetryMade Advice true, "retryable_is_retried", "What is retryable is tried again", "AAP e (retryable), f (rates and retries)",
         why: "The error said that the same request may succeed later; the customer has gone without an answer.",
         fix: "Send the same request again after the hint, or after a back-off.";
-    RetryBudget Warning true, "retry_budget", "Retries come to an end", "AAP f; common practice (at most 8 attempts)",
+    RetryBudget Warning true, "retry_budget", "Retries come to an end", "AAP f (rates and retries); common practice: at most 8 attempts",
         why: "A request that failed eight times will not succeed the ninth time, and its retries keep others from being served.",
         fix: "Give a request a budget of attempts, and tell the customer when it is spent.";
     LeadKeyKept Violation true, "lead_keeps_key", "A lead is sent again only with its idempotency_key", "AAP f (idempotency; retries)",
@@ -184,7 +184,7 @@ rules! {
     MendedAtOnce Violation true, "mended_at_once", "All faults that were listed are mended in one round trip", "AAP e (details.errors lists every fault)",
         why: "The dealer lists every fault of a payload at once, so that one more attempt is enough.",
         fix: "Go through all of details.errors before you send the request again.";
-    UnavailableSearched Warning true, "unavailable_then_search", "After VEHICLE_UNAVAILABLE comes a new search, not the same lead", "AAP d.4, e (VEHICLE_UNAVAILABLE)",
+    UnavailableSearched Warning true, "unavailable_then_search", "After VEHICLE_UNAVAILABLE comes a new search, not the same lead", "AAP d.4, d.7, e (VEHICLE_UNAVAILABLE)",
         why: "The vehicle is gone. Another lead for it can only fail.",
         fix: "Search again, show the customer what there is, and send a lead for that.";
 }
@@ -192,7 +192,7 @@ rules! {
     Anonymous Advice false, "anonymous_search", "Searches say privacy.anonymous: true", "AAP f (inventory)",
         why: "It tells the dealer that nobody wants to be known by a search.",
         fix: "Set privacy to {\"anonymous\": true}.";
-    NoPersonalData Violation false, "no_personal_data", "No e-mail address or phone number outside a consented lead", "AAP f (consent); A2A 1.0, 7 (data minimisation)",
+    NoPersonalData Violation false, "no_personal_data", "No e-mail address or phone number outside a consented lead", "AAP f (inventory; consent), c (parts)",
         why: "Searches, texts and metadata are anonymous. Who writes a customer's address into them gives it away without consent.",
         fix: "Send personal data only in customer of lead.submit.";
     ConsentPresent Violation false, "consent_present", "A lead carries the customer's consent", "AAP d.7, f (consent)",
@@ -213,10 +213,10 @@ rules! {
     ConsentChannel Violation false, "preferred_channel", "The preferred contact is one that consent allows", "AAP f (allowed_channels)",
         why: "The lead asks the dealer to use a channel that the customer did not allow.",
         fix: "Set preferred_contact to one of allowed_channels, or to any.";
-    ContactAllowed Warning false, "contact_data_allowed", "E-mail address and phone number are sent only with consent for their channel", "AAP f (consent; no other channel)",
+    ContactAllowed Warning false, "contact_data_allowed", "E-mail address and phone number are sent only with consent for their channel", "AAP f (consent: no other channel)",
         why: "The dealer must not use it, so that it is given away for nothing.",
         fix: "Leave email out unless allowed_channels has email, and phone unless it has phone or sms.";
-    OneLead Warning true, "one_lead_per_intent", "One interest makes one lead", "AAP f (duplicates within 24 h)",
+    OneLead Warning true, "one_lead_per_intent", "One interest makes one lead", "AAP f (idempotency: duplicates within 24 h)",
         why: "A second lead for the same customer and vehicle makes a second salesperson call.",
         fix: "Remember the leads that were received. Send another only with a new appointment.";
 }
@@ -241,7 +241,7 @@ rules! {
     PageLimit Advice false, "page_limit", "No more than 100 vehicles are asked for at once", "AAP d.2 (cap 100)",
         why: "Dealers cap pages at 100; an agent that counts on more skips vehicles.",
         fix: "Ask for 100 at most.";
-    Stampede Warning true, "no_stampede", "The same search is not made again and again", "AAP f (limits are the dealer's)",
+    Stampede Warning true, "no_stampede", "The same search is not made again and again", "AAP f (rates and retries); common practice: 5 times in 10 s",
         why: "Stock does not change from second to second; the answer was the same each time.",
         fix: "Keep an answer for a minute at least, and share it among the agent's parts.";
 }

@@ -1,7 +1,7 @@
 //! Conversations: what one contextId names. Bounded; the oldest is forgotten first, and counted.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -41,8 +41,8 @@ pub struct ConversationView {
 
 #[derive(Debug, Default)]
 struct Shard {
-    by_id: HashMap<Box<str>, Conversation>,
-    oldest_first: VecDeque<Box<str>>,
+    by_id: HashMap<Arc<str>, Conversation>,
+    oldest_first: VecDeque<Arc<str>>,
     forgotten: u64,
     not_kept: u64,
 }
@@ -87,8 +87,9 @@ impl Conversations {
             shard.by_id.remove(&oldest);
             shard.forgotten += 1;
         }
-        shard.oldest_first.push_back(context_id.into());
-        shard.by_id.insert(context_id.into(), Conversation { first: now, last: now, calls: 1, ours });
+        let id: Arc<str> = context_id.into();
+        shard.oldest_first.push_back(id.clone());
+        shard.by_id.insert(id, Conversation { first: now, last: now, calls: 1, ours });
     }
 
     /// What is remembered of one conversation.
@@ -121,7 +122,7 @@ impl Conversations {
         all.into_iter()
             .take(limit)
             .map(|(id, conversation)| ConversationView {
-                context_id: id.into(),
+                context_id: (*id).to_owned(),
                 first_at: to_rfc3339(conversation.first),
                 last_at: to_rfc3339(conversation.last),
                 calls: conversation.calls,

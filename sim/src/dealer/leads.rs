@@ -4,11 +4,14 @@
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::clock::to_rfc3339;
+use super::ids::Id;
 use crate::share::Share;
 
 /// Leads kept in full, and keys that bind, for a dealer alone.
@@ -22,26 +25,55 @@ pub const WINDOW: SignedDuration = SignedDuration::from_hours(24);
 pub type Digest = [u8; 32];
 
 /// A lead that was received.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug)]
 pub struct Lead {
     /// Its place among all leads of the process.
-    #[serde(skip)]
     pub number: u64,
-    /// Its identifier.
-    pub lead_id: String,
-    /// When it was received (business clock), RFC 3339.
-    pub received_at: String,
+    /// When it was received (business clock).
+    pub received_at: Timestamp,
     /// The conversation it came in.
-    pub context_id: String,
+    pub context_id: Box<str>,
     /// The request payload, canonical: the grant of consent is an audit record, kept whole.
     pub request: Box<RawValue>,
+    /// What it was answered with.
+    pub receipt: Arc<Receipt>,
+}
+
+/// What is remembered of a lead for its repetition.
+#[derive(Debug)]
+pub struct Receipt {
+    /// The identifier it got.
+    pub lead_id: Id,
     /// The response payload that was given.
-    pub receipt: Box<RawValue>,
+    pub response: Box<RawValue>,
+}
+
+/// A lead as the admin endpoint shows it.
+#[derive(Debug, Serialize)]
+pub struct LeadView<'a> {
+    lead_id: &'a str,
+    /// RFC 3339.
+    received_at: String,
+    context_id: &'a str,
+    request: &'a RawValue,
+    receipt: &'a RawValue,
 }
 
 impl Lead {
     fn bytes(&self) -> usize {
-        self.lead_id.len() + self.context_id.len() + self.request.get().len() + self.receipt.get().len()
+        let Receipt { lead_id, response } = &*self.receipt;
+        lead_id.as_str().len() + self.context_id.len() + self.request.get().len() + response.get().len()
+    }
+
+    /// What is shown of it.
+    pub fn view(&self) -> LeadView<'_> {
+        LeadView {
+            lead_id: self.receipt.lead_id.as_str(),
+            received_at: to_rfc3339(self.received_at),
+            context_id: &self.context_id,
+            request: &self.request,
+            receipt: &self.receipt.response,
+        }
     }
 }
 
@@ -99,19 +131,10 @@ impl<K: Hash + Eq + Clone, V> Binding<K, V> {
     }
 }
 
-/// What is remembered of a lead for its repetition.
-#[derive(Debug, Clone)]
-pub struct Receipt {
-    /// The identifier it got.
-    pub lead_id: String,
-    /// The response payload that was given.
-    pub response: Box<RawValue>,
-}
-
 #[derive(Debug)]
 struct Keyed {
     payload: Digest,
-    receipt: Receipt,
+    receipt: Arc<Receipt>,
 }
 
 /// How a lead relates to those before it.
@@ -120,11 +143,11 @@ pub enum Standing {
     /// It is new.
     New,
     /// The same key and the same payload: the same answer.
-    Repeated(Receipt),
+    Repeated(Arc<Receipt>),
     /// The same key, but another payload.
     Conflict,
     /// No key, but equivalent to an earlier one.
-    Duplicate(Receipt),
+    Duplicate(Arc<Receipt>),
 }
 
 /// All leads of a dealer.
@@ -134,8 +157,8 @@ pub struct Leads {
     bytes: usize,
     most: usize,
     most_bytes: usize,
-    by_key: Binding<String, Keyed>,
-    by_equivalence: Binding<Digest, Receipt>,
+    by_key: Binding<Arc<str>, Keyed>,
+    by_equivalence: Binding<Digest, Arc<Receipt>>,
     /// Leads received since the start or the last reset.
     pub received: u64,
     /// Leads no longer kept in full.
@@ -198,13 +221,13 @@ impl Leads {
         equivalence: Digest,
         now: Timestamp,
     ) {
-        let receipt = Receipt { lead_id: lead.lead_id.clone(), response: lead.receipt.clone() };
+        let receipt = &lead.receipt;
         self.received += 1;
         if let Some(key) = key {
             let keyed = Keyed { payload, receipt: receipt.clone() };
-            self.forgotten += self.by_key.put(key.to_owned(), keyed, now);
+            self.forgotten += self.by_key.put(key.into(), keyed, now);
         }
-        self.forgotten += self.by_equivalence.put(equivalence, receipt, now);
+        self.forgotten += self.by_equivalence.put(equivalence, receipt.clone(), now);
         self.bytes += lead.bytes();
         self.kept.push_back(lead);
         while self.kept.len() > self.most || (self.bytes > self.most_bytes && self.kept.len() > 1) {
@@ -224,16 +247,20 @@ impl Leads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dealer::ids::Ids;
+
+    fn lead_id(n: u64) -> Id {
+        Ids::new(0, n, 0).make("lead_")
+    }
 
     fn lead(n: u64) -> Lead {
         let raw = |text: String| RawValue::from_string(text).unwrap();
         Lead {
             number: n,
-            lead_id: format!("lead_{n}"),
-            received_at: String::new(),
-            context_id: String::new(),
+            received_at: Timestamp::UNIX_EPOCH,
+            context_id: "".into(),
             request: raw(format!("{{\"n\":{n}}}")),
-            receipt: raw("{}".to_owned()),
+            receipt: Arc::new(Receipt { lead_id: lead_id(n), response: raw("{}".to_owned()) }),
         }
     }
 
@@ -244,7 +271,7 @@ mod tests {
         leads.store(lead(1), Some("k"), [1; 32], [9; 32], start);
         let at = |hours| start + SignedDuration::from_hours(hours);
         let standing = |hours, payload| leads.standing(Some("k"), &[payload; 32], &[9; 32], at(hours));
-        assert!(matches!(standing(23, 1), Standing::Repeated(receipt) if receipt.lead_id == "lead_1"));
+        assert!(matches!(standing(23, 1), Standing::Repeated(receipt) if receipt.lead_id == lead_id(1)));
         assert!(matches!(standing(23, 2), Standing::Conflict));
         assert!(matches!(standing(24, 1), Standing::New));
         assert!(matches!(leads.standing(Some("K"), &[1; 32], &[9; 32], at(1)), Standing::New));
@@ -269,7 +296,8 @@ mod tests {
             leads.store(lead(n), None, [0; 32], [0; 32], Timestamp::UNIX_EPOCH);
         }
         assert_eq!((leads.kept.len(), leads.dropped, leads.received), (MAX_LEADS, 10, MAX_LEADS as u64 + 10));
-        assert_eq!(leads.newest(1).next().unwrap().lead_id, format!("lead_{}", MAX_LEADS + 9));
+        let newest = leads.newest(1).next().unwrap();
+        assert_eq!(newest.receipt.lead_id, lead_id(MAX_LEADS as u64 + 9));
         assert!(leads.by_equivalence.oldest_first.len() <= MAX_LEADS);
         // All of these shared one equivalence, so none was let go before its time.
         assert_eq!(leads.forgotten, 0);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderName, IF_NONE_MATCH, USER_AGENT};
+use hyper::header::{AUTHORIZATION, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
 
 use super::Request;
 use crate::journal::{Client, Head, Sent};
@@ -50,7 +50,7 @@ impl<'h> Fields<'h> {
                 program.get_or_insert(value);
             } else if name == AUTHORIZATION {
                 credential.get_or_insert(value);
-            } else if name == IF_NONE_MATCH {
+            } else if name == IF_NONE_MATCH || name == IF_MODIFIED_SINCE {
                 head.conditional = true;
             } else if name == VERSION {
                 // Of several of these all count.

@@ -16,7 +16,7 @@ mod edit;
 mod export;
 mod facets;
 mod fixtures;
-mod generate;
+pub(crate) mod generate;
 mod import;
 mod json;
 mod keys;

@@ -130,7 +130,7 @@ pub struct Head {
     pub version: Sent,
     /// `A2A-Extensions`: names the extension of the dealer's contract exactly.
     pub extension: Sent,
-    /// Whether there was an `If-None-Match`.
+    /// Whether there was an `If-None-Match` or an `If-Modified-Since`.
     pub conditional: bool,
 }
 

@@ -177,8 +177,9 @@ fn check_first_part(part: Value<'_>, faults: &mut Faults) {
     }
     let content = ["text", "raw", "url", "data"];
     let is_given = |name: &&str| part.get(name).is_some_and(|value| *name == "data" || !value.is_null());
-    let given: Vec<_> = content.into_iter().filter(is_given).collect();
-    if given != ["data"] {
+    let given = || content.into_iter().filter(is_given);
+    if !given().eq(["data"]) {
+        let given: Vec<_> = given().collect();
         let error = if given.is_empty() {
             "must have \"data\"; the first part is the typed AAP DataPart".to_owned()
         } else {

@@ -10,6 +10,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 /// Containers a body may nest (`serde_json`'s recursion limit, which counts the innermost value too).
 pub const MAX_DEPTH: usize = 127;
@@ -475,7 +476,9 @@ impl<'a> Value<'a> {
                 out.push(b']');
             }
             Node::Record { .. } => {
-                let mut members: Vec<_> = self.members().filter(|(name, _)| !skip.contains(name)).collect();
+                // Few objects have more members; those that do pay for one allocation.
+                let mut members: SmallVec<[(&str, Value<'_>); PAIRWISE]> =
+                    self.members().filter(|(name, _)| !skip.contains(name)).collect();
                 members.sort_unstable_by_key(|(name, _)| *name);
                 out.push(b'{');
                 for (index, (name, value)) in members.into_iter().enumerate() {

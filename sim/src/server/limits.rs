@@ -26,6 +26,8 @@ pub struct Limits {
     pub drain_ms: u64,
     /// Listings on a page at most.
     pub page_cap: u32,
+    /// Seconds that caches may keep the agent card: `max-age` in its `Cache-Control`.
+    pub card_max_age_s: u32,
 }
 
 impl Default for Limits {
@@ -40,6 +42,7 @@ impl Default for Limits {
             connections: 10_000,
             drain_ms: 4_000,
             page_cap: 100,
+            card_max_age_s: 300,
         }
     }
 }
@@ -82,7 +85,7 @@ impl Limits {
     }
 
     fn problems(&self) -> Vec<String> {
-        let checks: [(&str, u64, u64, u64); 9] = [
+        let checks: [(&str, u64, u64, u64); 10] = [
             ("body_bytes", self.body_bytes as u64, 1, 1 << 30),
             // hyper's least buffer.
             ("header_bytes", self.header_bytes as u64, 8 << 10, 1 << 24),
@@ -93,6 +96,7 @@ impl Limits {
             ("connections", self.connections as u64, 1, 1 << 20),
             ("drain_ms", self.drain_ms, 0, 600_000),
             ("page_cap", u64::from(self.page_cap), 1, 1000),
+            ("card_max_age_s", u64::from(self.card_max_age_s), 0, 86_400),
         ];
         checks
             .into_iter()

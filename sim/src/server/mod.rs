@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
+use crate::conduct::ConductDesk;
 use crate::dealer::clock::{ClockMode, Now};
 use crate::journal::{self, Journal};
 use crate::stable::mix;
@@ -188,6 +189,8 @@ impl Server {
         let clocks = Clocks::start(blueprint.spec.clock);
         let mut world = World::new(blueprint, base_url, clocks.now().business)?;
         world.journal = Journal::new(options.journal, options.threads);
+        world.conduct =
+            ConductDesk::new(std::time::Duration::from_secs(options.limits.card_max_age_s.into()));
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let shared = Arc::new(Shared {
             world,

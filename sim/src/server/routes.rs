@@ -255,9 +255,10 @@ impl Front {
         });
         self.note_other(door.site, head);
         match carried {
-            None => serve_card(card, headers),
+            None => serve_card(card, shared.limits.card_max_age_s, headers),
             Some(carried) => {
-                let answer = serve_touched(card, body, carried.http.as_ref(), headers);
+                let max_age_s = shared.limits.card_max_age_s;
+                let answer = serve_touched(card, body, carried.http.as_ref(), max_age_s, headers);
                 self.carry_out(door.site, *carried, answer).await
             }
         }
@@ -408,7 +409,7 @@ fn is_json(head: &HeaderMap) -> bool {
 }
 
 /// The agent card, with what caches need (A2A 1.0, section 8.6; RFC 9110, sections 13.1.2 and 13.1.3).
-fn serve_card(card: &Card, head: &HeaderMap) -> Reply {
+fn serve_card(card: &Card, max_age_s: u32, head: &HeaderMap) -> Reply {
     let modified = http_date(card.issued);
     let known = match head.get(header::IF_NONE_MATCH) {
         Some(tags) => tags.to_str().is_ok_and(|tags| {
@@ -427,8 +428,13 @@ fn serve_card(card: &Card, head: &HeaderMap) -> Reply {
         reply(StatusCode::OK, JSON, card.body.clone())
     };
     let headers = answer.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
-    for (name, value) in [(header::ETAG, card.etag.clone()), (header::LAST_MODIFIED, modified)] {
+    let cached = format!("public, max-age={max_age_s}");
+    let fields = [
+        (header::CACHE_CONTROL, cached),
+        (header::ETAG, card.etag.clone()),
+        (header::LAST_MODIFIED, modified),
+    ];
+    for (name, value) in fields {
         if let Ok(value) = HeaderValue::try_from(value) {
             headers.insert(name, value);
         }
@@ -438,7 +444,13 @@ fn serve_card(card: &Card, head: &HeaderMap) -> Reply {
 
 /// The card as a fault left it. One that says something else has an entity tag of its own, so that no cache hides it; one
 /// that is only late, or delivered in another way, is known again as ever.
-fn serve_touched(card: &Card, body: Vec<u8>, http: Option<&HttpOverride>, head: &HeaderMap) -> Reply {
+fn serve_touched(
+    card: &Card,
+    body: Vec<u8>,
+    http: Option<&HttpOverride>,
+    max_age_s: u32,
+    head: &HeaderMap,
+) -> Reply {
     let is_itself = body == card.body;
     let told = http.and_then(|http| http.headers.iter().find(|(name, _)| *name == "etag"));
     let etag = match told {
@@ -457,7 +469,7 @@ fn serve_touched(card: &Card, body: Vec<u8>, http: Option<&HttpOverride>, head: 
             }
         }
     }
-    serve_card(&Card { body, etag, issued: card.issued }, &conditions)
+    serve_card(&Card { body, etag, issued: card.issued }, max_age_s, &conditions)
 }
 
 /// IMF-fixdate (RFC 9110, section 5.6.7).

@@ -64,6 +64,11 @@ serve seed3 --contract 3.0 --clock 2026-04-30T10:17:00Z
 # Each SDK meets a dealer that nobody has met, so that both see the same.
 serve faults_python --contract 3.0 --clock 2026-04-30T10:17:00Z
 serve faults_node --contract 3.0 --clock 2026-04-30T10:17:00Z
+# Nobody waits for five minutes to see what becomes of an expired card.
+echo "card_max_age_s = 1" >"$work/limits.toml"
+for way in python_plain python_set_up node_plain node_set_up; do
+    serve "conduct_$way" --limits "$work/limits.toml" --journal-reply-bytes 64KiB
+done
 
 # Node looks for packages beside the test files, so they go where the packages do.
 cp "$here/package.json" "$here"/node/*.js "$work/"
@@ -79,6 +84,7 @@ failed=0
 (cd "$work" && node --test --test-concurrency=1 --test-reporter=./reporter.js ./*.test.js) || failed=1
 if [ "$failed" = 0 ]; then
     "$work/venv/bin/python" "$here/python/faults_table.py" "$work/shown" "$here/FAULTS.md" || failed=1
+    "$work/venv/bin/python" "$here/python/conduct_table.py" "$work/shown" "$here/CONDUCT.md" || failed=1
 fi
 for pid in $pids; do
     kill "$pid" 2>/dev/null || true

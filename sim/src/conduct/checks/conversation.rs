@@ -1,8 +1,11 @@
 //! Conversations: whose contextId is carried to whom.
 
+use serde_json::Value;
+
 use super::super::facts::Facts;
 use super::super::judge::{Case, Client, Context, quote};
 use super::super::rules::R;
+use super::listings::identities;
 use crate::protocol::Skill;
 
 /// A follow-up without a contextId belongs to the conversation before it if that is no older than this.
@@ -27,25 +30,36 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
         let earlier = other.as_ref().map(|(seq, _)| *seq);
         case.check(R::ContextOwn, other.is_none(), earlier.as_slice(), || {
             let whose = other.as_ref().map_or("", |(_, dealer)| dealer.as_str());
-            format!("contextId {} belongs to the dealer {}", quote(asked), quote(whose))
+            format!("contextId {} is the dealer {}'s", quote(asked), whose)
         });
         if earlier.is_some() {
             return;
         }
     }
-    if let Some((context, seq, _)) = before.filter(|_| follows_up(facts)) {
+    let follows_up = follows_up(facts, client);
+    if let Some((context, seq, _)) = before.filter(|_| follows_up) {
         case.check_absent(R::ContextCarried, asked.is_some(), &[seq], || {
-            format!("a follow-up came without contextId; the reply before it had named {}", quote(&context))
+            format!(
+                "came without contextId, though the dealer had answered entry {seq} with {}",
+                quote(&context)
+            )
         });
         if let Some(asked) = asked {
             case.check_absent(R::ContextKnown, known.is_some(), &[seq], || {
                 format!(
-                    "contextId {} is not the dealer's; its reply had named {}",
+                    "contextId {} is not the dealer's, which had answered entry {seq} with {}",
                     quote(asked),
                     quote(&context)
                 )
             });
         }
+    }
+    if facts.has_strange_context() {
+        // What the caller was told of its conversation is not what the dealer meant.
+        if let Some(relation) = client.relations.get_mut(dealer) {
+            relation.context = None;
+        }
+        return;
     }
     // What the dealer answered with is its own from then on, also when the client had proposed it.
     let Some(context) = facts.conversation().filter(|_| facts.is_answered()) else { return };
@@ -58,10 +72,22 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     }
 }
 
-/// Whether a call by its nature goes on with something: a search from the start may begin a new conversation.
-fn follows_up(facts: &Facts<'_>) -> bool {
+/// Whether a call by its nature goes on with something: a search from the start may begin a new conversation, and so may a
+/// vehicle that the dealer did not show.
+fn follows_up(facts: &Facts<'_>, client: &Client) -> bool {
+    let dealer = &facts.entry.dealer;
+    let was_shown = |vehicle: &Value| {
+        // Of what the journal did not keep of a reply any vehicle may have been shown.
+        client.relations.get(dealer).is_some_and(|relation| relation.unseen)
+            || identities(vehicle)
+                .iter()
+                .any(|name| client.listings.get(&format!("{dealer} {name}")).is_some())
+    };
     match facts.skill() {
-        Some(Skill::InventoryVehicle | Skill::LeadSubmit) => true,
+        Some(Skill::InventoryVehicle) => facts.payload().is_some_and(was_shown),
+        Some(Skill::LeadSubmit) => {
+            facts.payload().is_some_and(|payload| was_shown(&payload["vehicle_of_interest"]))
+        }
         Some(Skill::InventorySearch) => facts
             .payload()
             .and_then(|payload| payload["pagination"]["skip"].as_f64())

@@ -3,13 +3,11 @@
 use serde_json::Value;
 
 use super::super::facts::{Kind, print_of};
-use super::super::judge::{Case, Client, quote};
+use super::super::judge::{CardSeen, Case, Client, quote};
 use super::super::rules::R;
 use crate::journal::{Outcome, Sent};
 use crate::protocol::error::AapCode;
 
-/// How long a card is fresh: what the dealer's Cache-Control says, in nanoseconds.
-const CARD_FRESH_NS: u64 = 300 * 1_000_000_000;
 /// Requests of one client that may be under way and are remembered.
 const MOST_IN_FLIGHT: usize = 256;
 
@@ -32,16 +30,20 @@ pub(super) fn discovery(case: &mut Case<'_>, client: &mut Client) {
     let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
     match facts.kind {
         Kind::Card => {
-            if !facts.is_delivered() || !matches!(facts.outcome(), Outcome::Http(200 | 304)) {
+            if !matches!(facts.outcome(), Outcome::Http(200 | 304)) {
                 return;
             }
-            if let Some((seq, ended)) = relation.card {
+            // What the client has of a card that did not come as it should is not known.
+            let is_altered = facts.is_made_up() || facts.is_garbled() || !facts.is_delivered();
+            // Of a card that a fault altered, the caching too may have been.
+            if let Some(CardSeen { seq, ended, .. }) = relation.card.filter(|card| !card.is_altered) {
                 let age = facts.arrived.saturating_sub(ended);
-                let is_old = age >= CARD_FRESH_NS;
+                let is_old = age >= case.card_fresh_ns;
+                let good_for = case.card_fresh_ns / 1_000_000_000;
                 case.check(R::CardFresh, is_old, &[seq], || {
                     format!(
-                        "the card was fetched again after {} s; it is good for 300 s",
-                        age / 1_000_000_000
+                        "the card was fetched again after {:.1} s; it said that it is good for {good_for} s",
+                        age as f64 / 1e9
                     )
                 });
                 if is_old {
@@ -50,10 +52,13 @@ pub(super) fn discovery(case: &mut Case<'_>, client: &mut Client) {
                     });
                 }
             }
-            relation.card = Some((facts.seq(), facts.ended));
+            relation.card = Some(CardSeen { seq: facts.seq(), ended: facts.ended, is_altered });
         }
         Kind::Other => {
             let method = facts.method();
+            if facts.is_made_up() {
+                return;
+            }
             if facts.outcome() == Outcome::Http(415) {
                 case.check(R::HttpType, false, &[], || {
                     "the body was sent with another Content-Type".to_owned()
@@ -71,16 +76,27 @@ pub(super) fn discovery(case: &mut Case<'_>, client: &mut Client) {
                     "this is the first call to the dealer, and its card was never fetched".to_owned()
                 });
             }
+            // A call on a card that is still fresh did without fetching it.
+            if let Some(card) = relation.card.filter(|card| !card.is_altered && relation.calls > 0)
+                && facts.arrived.saturating_sub(card.ended) < case.card_fresh_ns
+            {
+                case.check(R::CardFresh, true, &[], String::new);
+            }
             relation.calls += 1;
+            let is_altered = relation.card.is_some_and(|card| card.is_altered);
             case.check(R::HttpType, true, &[], String::new);
             case.check(R::HttpMethod, true, &[], String::new);
             let method = facts.method();
-            case.check(R::CardCapabilities, !OPTIONAL.contains(&method), &[], || {
-                format!("{method} was called; the card does not declare it")
-            });
-            if facts.skill().is_some() || facts.aap() == Some(AapCode::UnsupportedSkill) {
-                let is_kept = facts.aap() != Some(AapCode::UnsupportedSkill);
-                case.check(R::CardSkills, is_kept, &[], || {
+            let asks_for_more = OPTIONAL.contains(&method);
+            if !(asks_for_more && is_altered) {
+                case.check(R::CardCapabilities, !asks_for_more, &[], || {
+                    format!("{method} was called; the card does not declare it")
+                });
+            }
+            let is_unsupported = facts.aap() == Some(AapCode::UnsupportedSkill);
+            let may_be_advertised = is_altered || facts.is_made_up();
+            if (facts.skill().is_some() || is_unsupported) && !(is_unsupported && may_be_advertised) {
+                case.check(R::CardSkills, !is_unsupported, &[], || {
                     let skill = facts.payload().and_then(|payload| payload["type"].as_str()).unwrap_or("?");
                     format!("{} was called; the card does not list it", quote(skill))
                 });
@@ -99,8 +115,8 @@ pub(super) fn envelope(case: &mut Case<'_>, client: &mut Client) {
         }
         return;
     }
-    let is_rpc = !matches!(facts.outcome(), Outcome::Rpc(-32_700 | -32_600))
-        && facts.request.as_ref().is_some_and(|request| request["method"].is_string());
+    let is_refused = matches!(facts.outcome(), Outcome::Rpc(-32_700 | -32_600)) && !facts.is_made_up();
+    let is_rpc = !is_refused && facts.request.as_ref().is_some_and(|request| request["method"].is_string());
     case.check(R::JsonRpc, is_rpc, &[], || "the body is no JSON-RPC 2.0 request".to_owned());
     let head = facts.head();
     if head.version != Sent::Free {
@@ -111,7 +127,9 @@ pub(super) fn envelope(case: &mut Case<'_>, client: &mut Client) {
     }
     let is_optional = OPTIONAL.contains(&facts.method());
     // Whether an operation outside AAP needs the extension is not said (section b).
-    if !is_optional && head.extension != Sent::Free {
+    let relation = client.relations.get(&facts.entry.dealer);
+    let is_altered = relation.and_then(|relation| relation.card).is_some_and(|card| card.is_altered);
+    if !is_optional && !is_altered && head.extension != Sent::Free {
         case.check(R::ExtensionHeader, head.extension == Sent::Right, &[], || match head.extension {
             Sent::Absent => "A2A-Extensions was not sent".to_owned(),
             _ => "A2A-Extensions does not have the exact URI of the card's AAP extension".to_owned(),
@@ -178,7 +196,7 @@ fn message(case: &mut Case<'_>, request: &Value) {
     });
     let is_kept = message.get("taskId").is_none_or(|id| id == "");
     case.check(R::NoTask, is_kept, &[], || format!("taskId {} was sent", shown(&message["taskId"])));
-    let Some(skill) = facts.skill() else { return };
+    let Some(skill) = facts.named_skill() else { return };
     let wanted = skill.request_media_type();
     case.check(R::MediaType, part["mediaType"] == wanted, &[], || {
         format!("mediaType is {}; {} has {wanted:?}", shown(&part["mediaType"]), skill.id())

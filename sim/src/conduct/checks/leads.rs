@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::super::facts::print_of;
+use super::super::facts::{Failure, print_of};
 use super::super::judge::{Case, Client, quote};
 use super::super::rules::R;
 use super::listings::identities;
@@ -88,8 +88,9 @@ fn lead_key(case: &mut Case<'_>, client: &mut Client, payload: &Value) {
     case.check(R::LeadKeyFresh, other.is_none(), other.as_slice(), || {
         "the idempotency_key had been used for another lead".to_owned()
     });
-    if before.is_none() && facts.aap().is_none_or(|code| code == AapCode::InternalError) {
-        // A key is bound by a lead that was stored, or may have been.
+    // A key is bound by a lead that was stored, or may have been.
+    let is_refused = facts.failure() == Some(Failure::Final) || facts.aap() == Some(AapCode::RateLimited);
+    if before.is_none() && !is_refused {
         client.lead_keys.put(key, (facts.seq(), print));
     }
 }
@@ -158,7 +159,9 @@ fn no_personal_data(case: &mut Case<'_>) {
     let is_lead = facts.skill() == Some(Skill::LeadSubmit);
     look(&request["params"], &mut Vec::new(), &mut |path, text| {
         let in_lead = is_lead && path.starts_with(&["message", "parts", "0", "data"]);
-        if !in_lead && found.is_none() && names_somebody(text) {
+        // Names of messages may look like addresses.
+        let is_name = matches!(path, ["message", "messageId" | "contextId"]);
+        if !in_lead && !is_name && found.is_none() && names_somebody(text) {
             found = Some(path.join("/"));
         }
     });

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 
-use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
 use serde_json::Value;
 
 use super::super::facts::{Facts, print_of};
 use super::super::judge::{Case, Client, Listing, quote};
 use super::super::rules::R;
+use crate::inventory::generate::is_business_day;
 use crate::protocol::Skill;
 use crate::stable::stable_hash;
 
-/// A listing is to move once a business day (section f).
-const FRESH: SignedDuration = SignedDuration::from_hours(24);
 /// The same search this often in this time is a stampede.
 const STAMPEDE: usize = 5;
 const STAMPEDE_NS: u64 = 10 * 1_000_000_000;
@@ -40,7 +40,7 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
 }
 
 fn remember(facts: &Facts<'_>, client: &mut Client) {
-    if !facts.is_answered() {
+    if !facts.is_told() {
         return;
     }
     let (listed, is_whole) = facts.listed();
@@ -89,7 +89,7 @@ fn lead(case: &mut Case<'_>, client: &Client, payload: &Value) {
         format!("the vehicle had been listed with the status {}", quote(&listing.status))
     });
     if let Some(updated_at) = listing.updated_at {
-        let is_kept = listing.looked_up || facts.at.duration_since(updated_at) <= FRESH;
+        let is_kept = listing.looked_up || !is_stale(updated_at, facts.at);
         case.check_absent(R::StaleRechecked, is_kept, &[listing.seq], || {
             format!(
                 "the listing was of {updated_at}, the lead came at {}, and nothing was looked up between",
@@ -106,6 +106,15 @@ fn lead(case: &mut Case<'_>, client: &Client, payload: &Value) {
             format!("the lead's message speaks of {value}, which is {name}; price is {price}")
         });
     }
+}
+
+/// Whether a whole business day has gone by since a listing was updated: it is to move at least once in each (section f).
+fn is_stale(updated_at: Timestamp, now: Timestamp) -> bool {
+    let day = |instant: Timestamp| instant.to_zoned_datetime(TimeZone::UTC).date();
+    let (from, to) = (day(updated_at), day(now));
+    // Of three days in a row one is a business day.
+    let between = from.series(1.day()).skip(1).take(3).take_while(|day| *day < to);
+    between.into_iter().any(is_business_day)
 }
 
 /// The whole numbers in a text, with or without commas between thousands.
@@ -126,21 +135,29 @@ fn search(case: &mut Case<'_>, client: &mut Client, payload: &Value) {
         format!("{} vehicles were asked for at once", limit.unwrap_or_default())
     });
     let dealer = stable_hash(12, facts.entry.dealer.as_bytes());
-    let (skip, key) = (number("skip").unwrap_or(0), dealer ^ print_of(payload, &["pagination"]));
+    // Several customers of a client may page through the same list.
+    let thread = stable_hash(14, facts.conversation().unwrap_or_default().as_bytes());
+    let (skip, key) = (number("skip").unwrap_or(0), dealer ^ thread ^ print_of(payload, &["pagination"]));
     // (entry, its skip, where the next page begins)
-    if let Some((seq, before, next)) = client.pages.get(&key).copied().filter(|(_, before, _)| skip > *before)
-    {
+    let last = client.pages.get(&key).copied();
+    // Of pages that are fetched at a time any may come first.
+    let is_busy = client.in_flight.len() > 1;
+    if let Some((seq, before, next)) = last.filter(|(_, before, _)| skip > *before && !is_busy) {
         case.check(R::Paging, skip == next, &[seq], || {
             let what = if skip > next { "leaves a gap" } else { "overlaps" };
             format!("the page at {skip} {what}: the one before it began at {before} and ended at {next}")
         });
     }
+    // A page that failed was asked for, and is no gap; one that is fetched again is not the last one.
+    let served = facts.replied_number("limit").or(limit.map(|limit| limit.min(CAP)));
+    let is_later = skip == 0 || last.is_none_or(|(_, before, _)| skip >= before);
+    match served {
+        Some(served) if is_later => client.pages.put(key, (facts.seq(), skip, skip + served)),
+        None if facts.is_answered() => case.unknown(R::Paging),
+        _ => {}
+    }
     if !facts.is_answered() {
         return;
-    }
-    match facts.replied_number("limit").or(limit.map(|limit| limit.min(CAP))) {
-        Some(limit) => client.pages.put(key, (facts.seq(), skip, skip + limit)),
-        None => case.unknown(R::Paging),
     }
     let key = dealer ^ print_of(payload, &[]);
     let mut times: VecDeque<(u64, u64)> = client.searches.get(&key).cloned().unwrap_or_default();
@@ -159,6 +176,19 @@ fn search(case: &mut Case<'_>, client: &mut Client, payload: &Value) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_listing_is_stale_once_a_whole_business_day_has_gone_by() {
+        let is_stale = |from: &str, to: &str| super::is_stale(from.parse().unwrap(), to.parse().unwrap());
+        // The 2nd of January 2026 is a Friday.
+        assert!(!is_stale("2026-01-02T15:00:00Z", "2026-01-02T23:00:00Z"));
+        assert!(!is_stale("2026-01-02T15:00:00Z", "2026-01-05T23:00:00Z"));
+        assert!(is_stale("2026-01-02T15:00:00Z", "2026-01-06T00:00:00Z"));
+        assert!(!is_stale("2026-01-06T15:00:00Z", "2026-01-07T23:59:00Z"));
+        assert!(is_stale("2026-01-06T15:00:00Z", "2026-01-08T00:00:00Z"));
+        assert!(is_stale("2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z"));
+        assert!(!is_stale("2026-01-08T00:00:00Z", "2026-01-01T00:00:00Z"));
+    }
+
     #[test]
     fn numbers_are_read_out_of_prose() {
         assert_eq!(super::numbers("$24,990 or 23000.50"), [24_990, 23_000, 50]);

@@ -13,24 +13,31 @@ const JITTER: u64 = 2;
 /// Attempts that a request may have.
 const BUDGET: u64 = 8;
 
+/// A client that has several requests under way may have sent one before it had read the reply to another.
+const READ_NS: u64 = 50_000_000;
+
 fn ms(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
 pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     let facts = case.facts;
-    hint(case, client);
-    let (Some(payload), Some(skill)) = (facts.payload(), facts.skill()) else { return };
+    let (Some(payload), Some(skill)) = (facts.payload(), facts.skill()) else {
+        return hint(case, client, None);
+    };
     let dealer = &facts.entry.dealer;
     let exact = print_of(payload, &[]);
     // A lead is the same without what may rightly or wrongly change when it is sent again.
     let skipped: &[&str] =
         if skill == Skill::LeadSubmit { &["idempotency_key", "submitted_at"] } else { &[] };
-    let same = format!("{dealer} {} {:x}", skill.id(), print_of(payload, skipped));
+    // A lead names its customer; other requests are told apart by their conversation.
+    let thread = if skill == Skill::LeadSubmit { dealer.clone() } else { facts.thread() };
+    let same = format!("{thread} {} {:x}", skill.id(), print_of(payload, skipped));
     let key = crate::stable::stable_hash(10, same.as_bytes());
     let lead_key = payload["idempotency_key"].as_str().map(str::to_owned);
     // One that came before the failure was told is no retry of it.
     let before = client.attempts.get(&key).filter(|before| before.ended <= facts.arrived).cloned();
+    hint(case, client, before.as_ref().map(|before| before.seq));
     let mut waited = None;
     let mut failures = 0;
     let is_repeated_refusal = before.as_ref().is_some_and(|before| before.failure == Some(Failure::Final));
@@ -50,7 +57,7 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     }
     let failure = facts.failure();
     let text =
-        finding(facts, &[], "this failed, might have succeeded later, and was never tried again".to_owned());
+        finding(facts, &[], "failed with an error that may pass, and was never tried again".to_owned());
     client.attempts.put(
         key,
         Attempt {
@@ -67,14 +74,21 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     );
 }
 
-/// Nothing is sent before the hint has passed; what was under way when it was told could not know.
-fn hint(case: &mut Case<'_>, client: &mut Client) {
+/// Nothing is sent before the hint has passed; what was under way when it was told could not know. `before` is the last
+/// attempt at the same request.
+fn hint(case: &mut Case<'_>, client: &mut Client, before: Option<u64>) {
     let facts = case.facts;
+    // Other requests of the client that are under way, too: it has several hands.
+    let is_busy = client.in_flight.len() > 1;
     let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
-    if let Some((until, seq, from)) = relation.quiet.filter(|(_, _, from)| facts.arrived >= *from) {
+    let may_know = |&(_, seq, from): &(u64, u64, u64)| {
+        let is_late = facts.arrived >= from + READ_NS;
+        facts.arrived >= from && (is_late || !is_busy || before == Some(seq))
+    };
+    if let Some((until, seq, from)) = relation.quiet.filter(may_know) {
         case.check(R::RetryHint, facts.arrived >= until, &[seq], || {
             format!(
-                "the dealer had asked to wait {} ms; this call came after {} ms",
+                "the dealer had answered entry {seq} with the request to wait {} ms, and this call came after {} ms",
                 ms(until - from),
                 ms(facts.arrived - from)
             )
@@ -94,19 +108,22 @@ fn retry(case: &mut Case<'_>, before: &Attempt, failure: Failure, exact: u64) ->
     let waited = facts.arrived - before.ended;
     if failure == Failure::Final {
         case.check(R::RetryRefused, before.exact != exact, &[before.seq], || {
-            "the same request was sent again, though its error said that it is not retryable".to_owned()
+            format!(
+                "sent again unchanged, though the answer to entry {} says that it will fail again",
+                before.seq
+            )
         });
         return None;
     }
     case.check(R::RetryMade, true, &[], String::new);
     case.check(R::RetryBudget, before.failures < BUDGET, &[before.seq], || {
-        format!("this is attempt {} of the same request", before.failures + 1)
+        format!("attempt {} at the same request, after so many failures", before.failures + 1)
     });
     if before.had_hint || failure == Failure::Lost {
         return None;
     }
     case.check(R::RetryBackoff, waited >= LEAST_WAIT_NS, &[before.seq], || {
-        format!("the retry came {} ms after the failure", ms(waited))
+        format!("sent again {} ms after entry {} had failed", ms(waited), before.seq)
     });
     if let Some(last) = before.waited.filter(|_| waited >= LEAST_WAIT_NS) {
         case.check(R::RetryGrowth, waited >= last / JITTER, &[before.seq], || {
@@ -149,30 +166,40 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
         vec![]
     };
     // What is wrong in consent alone is told by the rules about consent.
-    case.check(R::Valid, !is_refused, &[], || {
-        let shown: Vec<_> = places.iter().take(6).map(|place| quote(place)).collect();
-        format!("the dealer found {} faults in the payload: {}", places.len(), shown.join(", "))
-    });
-    let Some(relation) = client.relations.get_mut(&facts.entry.dealer) else { return };
+    let is_made_up = is_refused && facts.is_made_up();
+    if !is_made_up {
+        case.check(R::Valid, !is_refused, &[], || {
+            let shown: Vec<_> = places.iter().take(6).map(|place| quote(place)).collect();
+            let more = if places.len() > shown.len() { ", …" } else { "" };
+            let faults = if places.len() == 1 { "1 fault" } else { &format!("{} faults", places.len()) };
+            format!("the dealer found {faults} in the payload, at {}{more}", shown.join(", "))
+        });
+    }
     let exact = facts.payload().map_or(0, |payload| print_of(payload, &[]));
     if facts.aap() == Some(AapCode::RateLimited) || facts.failure() == Some(Failure::Lost) {
         return;
     }
-    let before = relation.faults.remove(skill.id());
+    let key = crate::stable::stable_hash(13, format!("{} {}", facts.thread(), skill.id()).as_bytes());
+    let before = client.refused.get(&key).filter(|before| !before.places.is_empty()).cloned();
     // An unchanged request mends nothing; that is a rule of its own.
-    if let Some(before) = before.filter(|before| facts.arrived >= before.told && before.exact != exact) {
+    let was_mended = |before: &Refused| facts.arrived >= before.told && before.exact != exact && !is_made_up;
+    if let Some(before) = before.as_ref().filter(|before| was_mended(before)) {
         let listed = before.places.len();
-        let left: Vec<_> = before.places.into_iter().filter(|place| places.contains(place)).collect();
-        case.check(R::MendedAtOnce, left.is_empty(), &[before.seq], || {
-            format!(
-                "{} of the {listed} faults that the dealer had listed are still there: {}",
-                left.len(),
-                left.join(", ")
-            )
-        });
+        let left: Vec<_> = before.places.iter().filter(|place| places.contains(place)).cloned().collect();
+        // Where nothing was mended it is another request with the same faults: they break rules of their own.
+        if left.len() < listed {
+            case.check(R::MendedAtOnce, left.is_empty(), &[before.seq], || {
+                format!(
+                    "the answer to entry {} had listed {listed} faults; this call mended {} of them and left {}: {}",
+                    before.seq,
+                    listed - left.len(),
+                    left.len(),
+                    left.join(", ")
+                )
+            });
+        }
     }
-    if !places.is_empty() {
-        let refused = Refused { places, seq: facts.seq(), told: facts.ended, exact };
-        relation.faults.insert(skill.id(), refused);
+    if before.is_some() || !places.is_empty() {
+        client.refused.put(key, Refused { places, seq: facts.seq(), told: facts.ended, exact });
     }
 }

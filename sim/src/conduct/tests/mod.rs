@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::{ConductDesk, Format, Judge, MAX_CLIENTS, RULES, Severity, Status};
 use crate::journal::{DeliveryState, Outcome, Sent};
 use crate::protocol::Skill;
-use crate::protocol::error::AapCode::{InternalError, RateLimited, UnsupportedSkill, VehicleUnavailable};
+use crate::protocol::error::AapCode::{
+    InternalError, RateLimited, SchemaValidationFailed, UnsupportedSkill, VehicleUnavailable,
+};
 use talk::{Talk, vehicle};
 
 fn good() -> Talk {
@@ -40,7 +42,7 @@ fn a_good_conversation_keeps_every_rule() {
     assert_eq!(talk.with(Status::Broken), BTreeSet::from(["errors.valid_payload"]));
     let not_seen = talk.with(Status::NotSeen);
     // A card is fetched once.
-    assert_eq!(not_seen, BTreeSet::from(["discovery.card_fresh", "discovery.card_revalidated"]));
+    assert_eq!(not_seen, BTreeSet::from(["discovery.card_revalidated"]));
     // The page whose reply named no limit is not known.
     assert_eq!(talk.with(Status::Unknown), BTreeSet::from(["load.paging"]));
 }
@@ -142,7 +144,7 @@ fn spoilt() -> Vec<(Vec<&'static str>, Talk)> {
         t.edit_message(|message| message["messageId"] = "m-x".into());
     });
     case(&["retry.retryable_is_retried"], &|t| {
-        _ = t.opened().fails(InternalError, true, &json!({})).page(40);
+        _ = t.opened().fails(InternalError, true, &json!({})).page(20);
     });
     case(&["retry.retry_budget"], &|t| {
         t.opened();
@@ -259,6 +261,137 @@ fn what_spoils_a_conversation_breaks_its_rule_and_no_other() {
 }
 
 #[test]
+fn what_a_fault_made_up_is_not_held_against_anybody() {
+    let touched = |talk: &mut Talk, effect: &str| {
+        talk.last().faults.push(crate::journal::Fault {
+            trigger: "rule".to_owned(),
+            effect: effect.to_owned(),
+            repro: String::new(),
+        });
+    };
+    let mut talk = Talk::default();
+    talk.opened().filtered(1).invalid(&["/filters/year"]);
+    touched(&mut talk, "schema_validation_failed(at=\"/filters/year\")");
+    talk.filtered(2).fails(UnsupportedSkill, false, &json!({}));
+    touched(&mut talk, "unsupported_skill");
+    // A lead whose answer nobody can read is sent again, with what names it.
+    talk.lead("V");
+    touched(&mut talk, "truncated_json");
+    talk.again(300, true);
+    talk.http("POST /a2a", 415);
+    touched(&mut talk, "http_status(status=415)");
+    // The contextId that came is not the one that the dealer meant.
+    talk.page(20);
+    touched(&mut talk, "context_id_missing");
+    talk.page(40).edit_message(|message| message["contextId"] = "".into());
+    assert_eq!(talk.with(Status::Broken), BTreeSet::new(), "{}", talk.judge().report(None));
+
+    // What a card said that a fault had altered is not the caller's doing.
+    let mut talk = Talk::default();
+    talk.card();
+    touched(&mut talk, "card_claims_streaming");
+    talk.search().edit(|request| request["method"] = "SendStreamingMessage".into());
+    talk.last().method = Some("SendStreamingMessage".to_owned());
+    talk.last().skill = None;
+    talk.search().card();
+    assert_eq!(talk.with(Status::Broken), BTreeSet::new(), "{}", talk.judge().report(None));
+}
+
+#[test]
+fn what_several_hands_do_at_once_is_not_taken_for_haste() {
+    // One call is refused; another was on its way, and a third is still under way.
+    let mut talk = Talk::default();
+    talk.opened().filtered(1).last().delivered.ms = 4000.0;
+    talk.filtered(2).fails(RateLimited, true, &json!({ "retry_after_ms": 900 }));
+    talk.filtered(3).last().traffic_ns -= 980_000_000;
+    assert_eq!(talk.with(Status::Broken), BTreeSet::from(["retry.retryable_is_retried"]));
+    // By then its reply was read.
+    talk.last().traffic_ns += 100_000_000;
+    assert!(talk.with(Status::Broken).contains("retry.wait_for_hint"));
+}
+
+#[test]
+fn pages_that_fail_or_come_at_a_time_leave_no_gap() {
+    let mut talk = Talk::default();
+    talk.opened().page(20).fails(RateLimited, true, &json!({}));
+    let failed = talk.last().clone();
+    talk.page(40);
+    // The one that failed is fetched again, and then the next one.
+    talk.entries.push(crate::journal::Entry {
+        seq: 5,
+        traffic_ns: failed.traffic_ns + 1_500_000_000,
+        ..failed
+    });
+    talk.replies(&json!({ "limit": 20, "vehicles": [] })).last().outcome = Outcome::Ok;
+    talk.page(60);
+    assert_eq!(talk.with(Status::Broken), BTreeSet::new(), "{}", talk.judge().report(None));
+    // Two at a time.
+    let mut talk = Talk::default();
+    talk.opened().last().delivered.ms = 5000.0;
+    talk.page(40).page(20);
+    assert_eq!(talk.with(Status::Broken), BTreeSet::new(), "{}", talk.judge().report(None));
+}
+
+#[test]
+fn several_customers_of_a_client_are_told_apart_by_their_conversations() {
+    let of = |talk: &mut Talk, customer: &str| {
+        talk.last().conversation = Some(customer.to_owned());
+        talk.edit_message(|message| message["contextId"] = customer.into());
+    };
+    let mut talk = Talk::default();
+    talk.opened();
+    for (place, customer) in ["anna", "ben", "cleo"].into_iter().enumerate() {
+        // Each opens a conversation of its own.
+        talk.search().edit_message(|message| message["contextId"] = "".into());
+        talk.last().conversation = Some(customer.to_owned());
+        // Each at another place of the same list, after the same refusal, with faults of their own.
+        of(talk.page(20), customer);
+        of(
+            talk.call(Skill::InventoryVehicle, json!({ "vin": "V" })).fails(
+                VehicleUnavailable,
+                false,
+                &json!({}),
+            ),
+            customer,
+        );
+        let faults = [&["/a", "/b"][..], &["/b"], &["/b", "/c"]][place];
+        talk.filtered(place as u64).invalid(faults);
+        of(&mut talk, customer);
+    }
+    assert_eq!(
+        talk.with(Status::Broken),
+        BTreeSet::from(["errors.valid_payload"]),
+        "{}",
+        talk.judge().report(None)
+    );
+}
+
+#[test]
+fn a_payload_that_was_refused_with_a_wrong_media_type_is_known_by_its_type() {
+    let mut talk = Talk::default();
+    talk.opened().page(20).edit_message(|message| message["parts"][0]["mediaType"] = "text/plain".into());
+    talk.last().skill = None;
+    talk.last().outcome = Outcome::Rpc(-32_005);
+    assert_eq!(talk.with(Status::Broken), BTreeSet::from(["envelope.media_type"]));
+}
+
+#[test]
+fn what_is_missing_is_told_apart_by_its_name() {
+    let missing = |names: &[&str]| {
+        let errors = names.iter().map(|name| {
+            json!({ "instanceLocation": "", "keyword": "required",
+                "error": format!("must have required property '{name}'") })
+        });
+        json!({ "errors": errors.collect::<Vec<_>>() })
+    };
+    let mut talk = Talk::default();
+    talk.opened().filtered(1).fails(SchemaValidationFailed, false, &missing(&["a", "b"]));
+    talk.filtered(2).fails(SchemaValidationFailed, false, &missing(&["b"]));
+    let broken = talk.with(Status::Broken);
+    assert_eq!(broken, BTreeSet::from(["errors.mended_at_once", "errors.valid_payload"]));
+}
+
+#[test]
 fn what_was_dropped_makes_rules_unknown_never_kept() {
     let talk = good();
     let mut judge = Judge::default();
@@ -322,7 +455,7 @@ fn reports_have_four_forms_and_are_safe_in_each() {
     assert!(
         text.contains("WARNING discovery.card_first")
             && text.contains("Do:  Fetch")
-            && text.contains("journal 1")
+            && text.contains("journal entry 1 (")
     );
     assert!(!text.contains('\u{1b}'), "{text}");
     for format in [Format::Html, Format::Junit] {

@@ -104,6 +104,16 @@ impl Talk {
         )
     }
 
+    /// A search of its own kind.
+    pub(super) fn filtered(&mut self, kind: u64) -> &mut Talk {
+        let filters = json!({ "price_max": kind });
+        self.call(
+            Skill::InventorySearch,
+            json!({ "filters": filters, "pagination": { "limit": 20 }, "privacy": { "anonymous": true } }),
+        );
+        self.replies(&json!({ "limit": 20, "vehicles": [] }))
+    }
+
     pub(super) fn lead(&mut self, vin: &str) -> &mut Talk {
         let n = self.entries.len();
         self.call(
@@ -169,7 +179,6 @@ impl Talk {
             if !same_message {
                 request["params"]["message"]["messageId"] = format!("m-again-{seq}").into();
             }
-            request["params"]["message"]["contextId"] = "ctx-metro".into();
         })
     }
 

@@ -1,11 +1,13 @@
 //! `lead.submit`: consent, idempotency, vehicle, appointment, in this order; then the lead is stored, all under one lock,
 //! so that the same lead sent ten times at once is one lead.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use super::{Call, open, vehicle};
+use super::{Call, Work, open, vehicle};
 use crate::dealer::clock::{instant, to_rfc3339};
 use crate::dealer::diary::{Answer, Diary, Kind, Wish};
 use crate::dealer::leads::{Digest, Lead, Receipt, Standing};
@@ -26,15 +28,17 @@ pub(super) fn handle(
     stock: &Inventory,
     payload: Value<'_>,
     call: &mut Call<'_>,
+    work: &mut Work,
     out: &mut Vec<u8>,
 ) -> Result<(), AapError> {
     let now = call.now.business;
     check_consent(payload, now)?;
     let key = payload.get("idempotency_key").and_then(Value::as_str);
-    let mut canonical = Vec::new();
-    payload.write_canonical(&[], &mut canonical);
-    let identity: Digest = Sha256::digest(&canonical).into();
-    let equivalence = equivalence(payload);
+    let equivalence = equivalence(payload, &mut work.canonical);
+    let canonical = &mut work.canonical;
+    canonical.clear();
+    payload.write_canonical(&[], canonical);
+    let identity: Digest = Sha256::digest(&*canonical).into();
 
     let mut desk = dealer.desk();
     let standing = match call.behaviour {
@@ -62,38 +66,41 @@ pub(super) fn handle(
     book_and_write(&mut desk, dealer, payload, rooftop, lead_id.as_str(), call, out)?;
     let lead = Lead {
         number: dealer.count_lead(),
-        lead_id: lead_id.as_str().to_owned(),
-        received_at: to_rfc3339(now),
-        context_id: call.context_id.to_owned(),
+        received_at: now,
+        context_id: call.context_id.into(),
         request: raw(canonical),
-        receipt: raw(out[from..].to_vec()),
+        receipt: Arc::new(Receipt { lead_id, response: raw(&out[from..]) }),
     };
     desk.leads.store(lead, key, identity, equivalence, now);
     Ok(())
 }
 
 /// What was written as JSON, as a value; the writers here make no other.
-fn raw(bytes: Vec<u8>) -> Box<RawValue> {
-    let text = String::from_utf8(bytes).unwrap_or_default();
+fn raw(bytes: &[u8]) -> Box<RawValue> {
+    let text = std::str::from_utf8(bytes).unwrap_or_default().to_owned();
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Two leads without a key are the same when customer, vehicles and appointment are (AAP digest, section f: an equivalent
 /// lead of the same customer). Wording, consent and times of sending do not count.
-fn equivalence(payload: Value<'_>) -> Digest {
-    let mut bytes = Vec::new();
+fn equivalence(payload: Value<'_>, bytes: &mut Vec<u8>) -> Digest {
+    bytes.clear();
     let customer =
         |name| payload.get("customer").and_then(|customer| customer.get(name)).and_then(Value::as_str);
     for name in ["email", "phone", "first_name", "last_name"] {
-        write::string(&mut bytes, &customer(name).unwrap_or_default().to_lowercase());
+        for letter in customer(name).unwrap_or_default().chars().flat_map(char::to_lowercase) {
+            bytes.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        // A byte that no text holds.
+        bytes.push(0xff);
     }
     for name in ["vehicle_of_interest", "trade_in", "appointment"] {
         match payload.get(name) {
-            Some(value) => value.write_canonical(&[], &mut bytes),
+            Some(value) => value.write_canonical(&[], bytes),
             None => bytes.push(b'-'),
         }
     }
-    Sha256::digest(&bytes).into()
+    Sha256::digest(&*bytes).into()
 }
 
 /// The meaning of a consent that is valid by its shape.
@@ -124,19 +131,17 @@ fn check_consent(payload: Value<'_>, now: Timestamp) -> Result<(), AapError> {
 /// The preferred channel must be allowed, and of those allowed one must lead to the customer at all.
 fn check_channels(customer: Option<Value<'_>>, consent: Value<'_>) -> Result<(), AapError> {
     let of_customer = |name| customer.and_then(|customer| customer.get(name)).and_then(Value::as_str);
-    let allowed: Vec<&str> = consent
-        .get("allowed_channels")
-        .map(|channels| channels.items().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
+    let channels = consent.get("allowed_channels");
+    let allowed = || channels.into_iter().flat_map(Value::items).filter_map(Value::as_str);
     // A text message goes to the phone number, but is a channel of its own.
     let reaches = |channel: &str| of_customer(if channel == "email" { "email" } else { "phone" }).is_some();
     let (missing, text) = match of_customer("preferred_contact").filter(|channel| *channel != "any") {
-        Some(preferred) if !allowed.contains(&preferred) => {
+        Some(preferred) if allowed().all(|channel| channel != preferred) => {
             let text =
                 format!("preferred_contact is {preferred}, which consent.allowed_channels does not allow");
             (preferred, text)
         }
-        _ if allowed.iter().any(|channel| reaches(channel)) => return Ok(()),
+        _ if allowed().any(reaches) => return Ok(()),
         _ => {
             let needed = if of_customer("email").is_some() { "email" } else { "phone" };
             (
@@ -149,15 +154,15 @@ fn check_channels(customer: Option<Value<'_>>, consent: Value<'_>) -> Result<(),
     };
     Err(AapError::new(AapCode::ContactConsentRequired, text)
         .with("missing", Detail::Text(missing.to_owned()))
-        .with("allowed_channels", Detail::Texts(allowed.into_iter().map(str::to_owned).collect())))
+        .with("allowed_channels", Detail::Texts(allowed().map(str::to_owned).collect())))
 }
 
 /// Looks up the vehicle of interest, when it is identified; its rooftop will hold the appointment.
-fn check_interest(
-    stock: &Inventory,
+fn check_interest<'s>(
+    stock: &'s Inventory,
     payload: Value<'_>,
     behaviour: Option<Behaviour>,
-) -> Result<Option<String>, AapError> {
+) -> Result<Option<&'s str>, AapError> {
     let interest = payload.get("vehicle_of_interest");
     let wants_test_drive = payload
         .get("appointment")
@@ -182,8 +187,7 @@ fn check_interest(
         return Ok(None);
     }
     let row = vehicle::listed(stock, interest, behaviour)?;
-    let rooftop = stock.text(row, Column::Rooftop);
-    Ok(Some(rooftop.to_owned()).filter(|name| !name.is_empty()))
+    Ok(Some(stock.text(row, Column::Rooftop)).filter(|name| !name.is_empty()))
 }
 
 /// Answers the wish for an appointment, books it if it is confirmed, and writes the response payload.
@@ -191,7 +195,7 @@ fn book_and_write(
     desk: &mut Desk,
     dealer: &Dealer,
     payload: Value<'_>,
-    rooftop: Option<String>,
+    rooftop: Option<&str>,
     lead_id: &str,
     call: &mut Call<'_>,
     out: &mut Vec<u8>,

@@ -35,6 +35,8 @@ pub struct Call<'a> {
 pub struct Work {
     pub(crate) query: Query,
     pub(crate) scratch: Scratch,
+    /// Where canonical payloads are put together.
+    pub(crate) canonical: Vec<u8>,
 }
 
 impl Dealer {
@@ -57,7 +59,7 @@ impl Dealer {
             Skill::InventoryFacets => search::facets(self, &stock, payload, work, out),
             Skill::InventorySearch => search::search(self, &stock, payload, call.behaviour, work, out),
             Skill::InventoryVehicle => vehicle::handle(self, &stock, payload, call.behaviour, out),
-            Skill::LeadSubmit => lead::handle(self, &stock, payload, call, out),
+            Skill::LeadSubmit => lead::handle(self, &stock, payload, call, work, out),
         }
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn search(
     work: &mut Work,
     out: &mut Vec<u8>,
 ) -> Result<(), AapError> {
-    let Work { query, scratch } = work;
+    let Work { query, scratch, .. } = work;
     read_filters(inventory, payload, query);
     let paging = |name| {
         payload
@@ -143,7 +143,7 @@ pub(super) fn facets(
     work: &mut Work,
     out: &mut Vec<u8>,
 ) -> Result<(), AapError> {
-    let Work { query, scratch } = work;
+    let Work { query, scratch, .. } = work;
     read_filters(inventory, payload, query);
     open(out, Skill::InventoryFacets);
     inventory.facets(query, dealer.shown().facet_keys, scratch, out);
