@@ -4,6 +4,7 @@
 
 mod conform;
 mod credentials;
+mod dealer;
 mod load;
 mod results;
 
@@ -13,7 +14,8 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
 pub use conform::ConformArgs;
-pub use credentials::CredentialArgs;
+pub use credentials::{IdentityArgs, OauthArgs};
+pub use dealer::DealerArgs;
 pub use load::LoadArgs;
 pub use results::{CompareArgs, FindMaxArgs, MergeArgs, ReportArgs, SweepArgs};
 
@@ -115,25 +117,13 @@ pub struct RunArgs {
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
 
-    /// The dealer: its base URL or the URL of its agent card. Without it, a simulator runs inside this process
-    #[arg(long, value_name = "URL", env = "DEALER_LOADGEN_ENDPOINT", help_heading = "Dealer")]
-    pub endpoint: Option<String>,
+    /// Whom requests go to.
+    #[command(flatten)]
+    pub dealer: DealerArgs,
 
     /// The URL that requests go to; no agent card is read. Needs --contract
     #[arg(long, value_name = "URL", env = "DEALER_LOADGEN_ENDPOINT_RAW", help_heading = "Dealer")]
     pub endpoint_raw: Option<String>,
-
-    /// The contract to speak: 3.0, 2.0, 1.3, 1.2, 1.1 or 1.0; taken from the card unless given
-    #[arg(long, value_name = "VERSION", env = "DEALER_LOADGEN_CONTRACT", help_heading = "Dealer")]
-    pub contract: Option<String>,
-
-    /// Send leads to a dealer that does not prove itself a simulator; they are marked as tests
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_REAL_LEADS", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
-    pub allow_real_leads: bool,
-
-    /// Speak the unreleased contract 2.0 to a host other than this one, which you know to be a test system
-    #[arg(long, env = "DEALER_LOADGEN_ALLOW_DRAFT_CONTRACT", value_parser = BoolishValueParser::new(), help_heading = "Dealer")]
-    pub allow_draft_contract: bool,
 
     /// Flags from a TOML file, named as they are here (rate = "100/s"); a flag or variable given wins, but one that excludes
     /// another of the file is refused beside it
@@ -186,32 +176,13 @@ pub struct RunArgs {
     )]
     pub connect_timeout: String,
 
-    /// A header for every request
-    #[arg(
-        long = "header",
-        value_name = "NAME: VALUE",
-        env = "DEALER_LOADGEN_HEADER",
-        hide_env_values = true,
-        value_delimiter = '\n',
-        help_heading = "Connections"
-    )]
-    pub headers: Vec<String>,
-
-    /// Send the value of this environment variable as a bearer token
-    #[arg(long, value_name = "NAME", env = "DEALER_LOADGEN_BEARER_ENV", help_heading = "Connections")]
-    pub bearer_env: Option<String>,
-
-    /// Further credentials.
+    /// Who is asking, and whom to believe.
     #[command(flatten)]
-    pub credentials: CredentialArgs,
+    pub identity: IdentityArgs,
 
-    /// A PEM file of certificate authorities to believe, instead of this machine's
-    #[arg(long, value_name = "FILE", env = "DEALER_LOADGEN_CA", help_heading = "Connections")]
-    pub ca: Option<PathBuf>,
-
-    /// Believe any certificate
-    #[arg(long, env = "DEALER_LOADGEN_INSECURE", value_parser = BoolishValueParser::new(), help_heading = "Connections")]
-    pub insecure: bool,
+    /// How to come by a token.
+    #[command(flatten)]
+    pub oauth: OauthArgs,
 
     /// The version of HTTP; only 1.1 so far
     #[arg(
@@ -288,6 +259,11 @@ mod tests {
     use dealer_sim::flags_file;
 
     use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
 
     #[test]
     fn a_file_sets_flags_and_a_flag_wins() {

@@ -23,7 +23,7 @@ pub(crate) fn of(args: &RunArgs, asked: &Asked) -> BTreeMap<String, String> {
         (None, None, Some(text)) => ("rate", rate(text)),
         (None, None, None) => ("rate", "default".to_owned()),
     };
-    let is_embedded = args.endpoint.is_none() && args.endpoint_raw.is_none();
+    let is_embedded = args.dealer.endpoint.is_none() && args.endpoint_raw.is_none();
     let pairs = [
         load,
         ("arrivals", trace(asked).or(args.load.arrivals.clone()).unwrap_or_else(|| "constant".to_owned())),

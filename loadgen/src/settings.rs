@@ -175,7 +175,7 @@ impl Settings {
         let target = read_target(args, &mut reader);
         let asked = load::read(&args.load, args.connections.as_deref(), seed, &mut reader);
         let options = connections::read(args, &variable, &mut reader);
-        let grant = connections::read_grant(&args.credentials, &variable, &mut reader);
+        let grant = connections::read_grant(&args.oauth, &variable, &mut reader);
         let has_authorization =
             options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         if grant.is_some() && has_authorization {
@@ -223,7 +223,10 @@ impl Settings {
             scenarios: args.scenarios.clone(),
             sets,
             target,
-            consent: Consent { real_leads: args.allow_real_leads, draft_contract: args.allow_draft_contract },
+            consent: Consent {
+                real_leads: args.dealer.allow_real_leads,
+                draft_contract: args.dealer.allow_draft_contract,
+            },
             connections: args.connections.as_ref().map(|_| asked.load.limits.connections),
             conditions: conditions::of(args, &asked),
             asked,
@@ -243,10 +246,10 @@ impl Settings {
 }
 
 fn read_target(args: &RunArgs, reader: &mut Reader) -> Target {
-    let contract = args.contract.as_deref().and_then(|text| {
+    let contract = args.dealer.contract.as_deref().and_then(|text| {
         text.parse::<Contract>().map_err(|error| reader.fault(format!("--contract: {error}"))).ok()
     });
-    match (&args.endpoint, &args.endpoint_raw) {
+    match (&args.dealer.endpoint, &args.endpoint_raw) {
         (Some(_), Some(_)) => {
             reader.fault("--endpoint and --endpoint-raw name two dealers: give one of them");
             Target::Embedded(Contract::V3_0)
@@ -261,7 +264,7 @@ fn read_target(args: &RunArgs, reader: &mut Reader) -> Target {
             if let Err(error) = crate::transport::Address::parse(url) {
                 reader.fault(format!("--endpoint-raw: {error}"));
             }
-            if args.contract.is_none() {
+            if args.dealer.contract.is_none() {
                 reader.fault(format!(
                     "--endpoint-raw reads no card, so it needs --contract ({})",
                     Contract::names()

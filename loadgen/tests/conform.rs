@@ -263,6 +263,28 @@ fn dealers_that_are_none_get_a_clear_report_and_hold_nothing_up() {
     assert_eq!(code, 3, "{told}");
     assert!(told.contains("card.json") && told.contains("<h1>Cars!"), "{told}");
 
+    // An A2A agent that sells no cars.
+    let url = answering("200 OK", "text/plain", |base| {
+        Some(card_of(base).replace("autoagentprotocol.org", "hotels.example"))
+    });
+    let (code, told, took) = command(&url, &[]);
+    assert_eq!(code, 3, "{told}");
+    assert!(told.contains("card.one-contract") && told.contains("no call was made"), "{told}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+
+    // A service that knows no such page.
+    let url =
+        answering("404 Not Found", "application/json", |_| Some("{\"error\":\"not found\"}".to_owned()));
+    let (code, told, _) = command(&url, &[]);
+    assert_eq!(code, 2, "{told}");
+    assert!(told.contains("HTTP 404 instead of an agent card"), "{told}");
+
+    // A certificate that is not there is the user's to mend.
+    let (code, told, _) =
+        command(&url.replace("http:", "https:"), &["--cert", "/no/such.pem", "--key", "/no/such.pem"]);
+    assert_eq!(code, 1, "{told}");
+    assert!(told.contains("/no/such.pem"), "{told}");
+
     // Nobody.
     let (code, told, _) = command("http://127.0.0.1:9", &[]);
     assert_eq!(code, 2, "{told}");

@@ -4,6 +4,7 @@
     clippy::disallowed_methods,
     reason = "these tests wait for a process to be in the middle of its run"
 )]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod support;
 

@@ -1,10 +1,16 @@
 //! The command line: what a user types, and what it means.
 
+mod misuse;
+
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+pub use misuse::Misuse;
+
+use misuse::count;
 
 use crate::conduct;
 use crate::dealer::clock::ClockMode;
@@ -101,10 +107,10 @@ pub enum ListFormat {
 #[derive(Debug, Clone, Args)]
 pub struct StockArgs {
     /// Seed of everything that is drawn; the same seed gives the same stock, byte for byte.
-    #[arg(long, env = "DEALER_SIM_SEED", default_value_t = 42, value_name = "N")]
+    #[arg(long, env = "DEALER_SIM_SEED", default_value_t = 42, value_name = "N", value_parser = count::<u64>("a whole number", 0, u64::MAX))]
     pub seed: u64,
     /// How many vehicles each dealer knows, sold ones among them (1 to 10,000,000).
-    #[arg(long, env = "DEALER_SIM_VEHICLES", default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, env = "DEALER_SIM_VEHICLES", default_value_t = 500, value_name = "N", value_parser = count::<u32>("a number of vehicles", 1, 10_000_000))]
     pub vehicles: u32,
     /// The business clock: "real", or frozen at an instant such as 2026-01-01T12:00:00Z; replies then repeat for a seed.
     #[arg(long, env = "DEALER_SIM_CLOCK", default_value = "real", value_name = "real|RFC3339")]
@@ -127,7 +133,8 @@ pub struct ServeArgs {
         short,
         env = "DEALER_SIM_LISTEN",
         default_value = "127.0.0.1:8080",
-        value_name = "ADDR:PORT"
+        value_name = "ADDR:PORT",
+        value_parser = parse_listen
     )]
     pub listen: SocketAddr,
     /// Address of the admin endpoint, or "off".
@@ -151,7 +158,7 @@ pub struct ServeArgs {
     pub stock: StockArgs,
     /// How many dealers to serve (1 to 1000), each below /d/<dealer_id> with a card, stock, limits and faults of its own;
     /// the first one answers at the root, too, and / lists them.
-    #[arg(long, env = "DEALER_SIM_DEALERS", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_DEALERS)))]
+    #[arg(long, env = "DEALER_SIM_DEALERS", default_value_t = 1, value_name = "N", value_parser = count::<u16>("a number of dealers", 1, u64::from(MOST_DEALERS)))]
     pub dealers: u16,
     /// Skills to offer, separated by commas.
     #[arg(long, env = "DEALER_SIM_SKILLS", value_name = "LIST", value_delimiter = ',', default_values = ["dealer.information", "inventory.facets", "inventory.search", "inventory.vehicle", "lead.submit"])]
@@ -169,7 +176,7 @@ pub struct ServeArgs {
     #[arg(long, env = "DEALER_SIM_NO_FAULT_HEADERS")]
     pub no_fault_headers: bool,
     /// How many entries the journal keeps (0 to 10,000,000); 0 switches it off.
-    #[arg(long, env = "DEALER_SIM_JOURNAL", default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    #[arg(long, env = "DEALER_SIM_JOURNAL", default_value_t = 10_000, value_name = "N", value_parser = count::<u64>("a number of entries", 0, 10_000_000))]
     pub journal: u64,
     /// How many bytes of texts and bodies the journal keeps, such as 64MiB (up to 64GiB).
     #[arg(long, env = "DEALER_SIM_JOURNAL_BYTES", default_value = "64MiB", value_name = "SIZE", value_parser = parse_size)]
@@ -178,7 +185,7 @@ pub struct ServeArgs {
     #[arg(long, env = "DEALER_SIM_JOURNAL_REPLY_BYTES", default_value = "1KiB", value_name = "SIZE", value_parser = parse_size)]
     pub journal_reply_bytes: u64,
     /// Worker threads [default: one per core]
-    #[arg(long, env = "DEALER_SIM_THREADS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, env = "DEALER_SIM_THREADS", value_name = "N", value_parser = count::<u16>("a number of threads", 1, 1024))]
     pub threads: Option<u16>,
     /// Limits of the listener, from a TOML file: body_bytes, header_bytes, header_count, connections, page_cap, ...
     #[arg(long, env = "DEALER_SIM_LIMITS", value_name = "FILE")]
@@ -298,6 +305,12 @@ pub enum ExportFormat {
     Csv,
 }
 
+fn parse_listen(given: &str) -> Result<SocketAddr, String> {
+    given.parse().map_err(|_| {
+        format!("give an address and a port, such as {}", SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))
+    })
+}
+
 fn parse_admin(given: &str) -> Result<AdminAddress, String> {
     if given == "off" {
         return Ok(AdminAddress::Off);
@@ -335,10 +348,13 @@ fn parse_public_url(given: &str) -> Result<String, String> {
 /// Reads the command line, with the flags of a `--config` file.
 ///
 /// # Errors
-/// The outer error is the file's, the inner one clap's (which may be a request for help).
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Result<Cli, clap::Error>, ConfigError> {
-    let matches = flags_file::matches(Cli::command(), &SUBCOMMANDS, arguments, "DEALER_SIM_CONFIG")?;
-    Ok(matches.and_then(|matches| Cli::from_arg_matches(&matches)))
+/// The outer error is the file's, the inner one is all that clap finds wrong (or a request for help).
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Result<Cli, Misuse>, ConfigError> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let command = flags_file::applied(Cli::command(), &SUBCOMMANDS, &arguments, "DEALER_SIM_CONFIG")?;
+    let cli = misuse::matches(command, &arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(Misuse::of));
+    Ok(cli)
 }
 
 /// The commands that a `--config` file speaks to.

@@ -46,8 +46,21 @@ pub fn matches(
     variable: &str,
 ) -> Result<Result<ArgMatches, clap::Error>, ConfigError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let Some(path) = path_in(&arguments).or_else(|| std::env::var_os(variable).map(PathBuf::from)) else {
-        return Ok(command.try_get_matches_from(arguments));
+    Ok(applied(command, subcommands, &arguments, variable)?.try_get_matches_from(arguments))
+}
+
+/// The command with the members of the file that the command line, or else the variable, names as defaults.
+///
+/// # Errors
+/// If the file cannot be used.
+pub fn applied(
+    command: Command,
+    subcommands: &[&str],
+    arguments: &[OsString],
+    variable: &str,
+) -> Result<Command, ConfigError> {
+    let Some(path) = path_in(arguments).or_else(|| std::env::var_os(variable).map(PathBuf::from)) else {
+        return Ok(command);
     };
     let file = path.display().to_string();
     let bytes = std::fs::read(&path).map_err(|error| ConfigError::Read { file: file.clone(), error })?;
@@ -59,7 +72,7 @@ pub fn matches(
         file: file.clone(),
         problem: error.to_string(),
     })?;
-    Ok(apply(command, subcommands, &file, &table)?.try_get_matches_from(arguments))
+    apply(command, subcommands, &file, &table)
 }
 
 fn path_in(arguments: &[OsString]) -> Option<PathBuf> {

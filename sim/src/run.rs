@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::error::ErrorKind;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -19,6 +18,7 @@ use crate::cli::{
     InventoryArgs, ListFormat, LogFormat, ServeArgs, StockArgs,
 };
 use crate::dealer::DealerSpec;
+use crate::document::Fault;
 use crate::faults::{Plan, Repro, Trigger, catalogue, explain, registry};
 use crate::flags_file::ConfigError;
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
@@ -56,10 +56,9 @@ impl Failed {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match cli::parse(arguments) {
         Ok(Ok(cli)) => cli,
-        Ok(Err(error)) => {
-            _ = error.print();
-            let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            return ExitCode::from(u8::from(!asked_for));
+        Ok(Err(misuse)) => {
+            misuse.print();
+            return ExitCode::from(u8::from(!misuse.asked_for_help()));
         }
         Err(error @ ConfigError::Read { .. }) => return report(&Failed::running(error)),
         Err(error) => return report(&Failed::input(error)),
@@ -240,9 +239,9 @@ fn faults(command: &FaultsCommand) -> Result<(), Failed> {
             Some(effect) => catalogue::entry(effect),
             None => {
                 if !what.contains('=') {
-                    let text =
-                        format!("there is no effect {what:?}; `dealer-sim faults list` has all of them");
-                    return Err(Failed::Input(text));
+                    let names = registry().iter().map(|effect| effect.name);
+                    let text = "there is no such effect; `dealer-sim faults list` has all of them";
+                    return Err(Failed::input(Fault::of_argument(what, text).near(what, names)));
                 }
                 let repro: Repro = what.parse().map_err(Failed::input)?;
                 if let Trigger::Rule(id) = &repro.trigger

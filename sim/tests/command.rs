@@ -79,7 +79,10 @@ fn wrong_usage_is_1_and_says_what_is_allowed() {
         (&["serve", "--skills", "lead.retract"], "lead.submit"),
         (&["serve", "--rate-limit", "fast"], "100/s,burst=20"),
         (&["serve", "--clock", "noon"], "2026-01-01T12:00:00Z"),
-        (&["serve", "--vehicles", "0"], "1..=10000000"),
+        (&["serve", "--vehicles", "0"], "give a number of vehicles, 1 to 10000000"),
+        (&["serve", "--journal", "x"], "'--journal <N>': give a number of entries, 0 to 10000000"),
+        (&["serve", "--listen", "8080"], "127.0.0.1:8080"),
+        (&["faults", "explain", "drp"], "did you mean `drip`?"),
         (&["serve", "--admin", "here"], "off"),
         (&["serve", "--public-url", "dealer"], "https://dealer.example.test"),
         (&["inventory", "--clock", "1999-01-01T00:00:00Z"], "2020"),
@@ -90,6 +93,26 @@ fn wrong_usage_is_1_and_says_what_is_allowed() {
         assert_eq!(code, 1, "{arguments:?}: {error}");
         assert!(error.contains(part), "{arguments:?}: {error}");
     }
+}
+
+#[test]
+fn all_that_is_wrong_with_the_flags_is_told_at_once() {
+    let flags = ["--journal", "x", "--vehicles=0", "--log", "xml", "--contract", "9.9", "--threads", "0"];
+    let output = Command::new(env!("CARGO_BIN_EXE_dealer-sim"))
+        .arg("serve")
+        .args(flags)
+        .env("DEALER_SIM_RATE_LIMIT", "fast")
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let wrong = ["--journal", "--vehicles", "--log", "--contract", "--threads", "--rate-limit"];
+    for flag in wrong {
+        assert_eq!(error.matches(&format!("for '{flag} <")).count(), 1, "{flag}: {error}");
+    }
+    assert!(error.contains("possible values: text, json"), "{error}");
+    assert_eq!(error.matches("error: ").count(), wrong.len(), "{error}");
+    assert_eq!(error.matches("--help").count(), 1, "{error}");
 }
 
 #[test]

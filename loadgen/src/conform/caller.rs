@@ -178,6 +178,7 @@ impl<'a> Caller<'a> {
             message_id: message("messageId"),
             context_id: message("contextId"),
             payload,
+            sent: draft.told(self.endpoint.contract.extension_uri),
             answer,
         });
     }

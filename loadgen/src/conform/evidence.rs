@@ -14,7 +14,7 @@ use crate::transport::Fault;
 pub(super) const AAP_ENTRY: &str = "https://autoagentprotocol.org/extensions/aap/error";
 /// The `@type` of Google's ErrorInfo.
 pub(super) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
-/// Characters of a reply that a proof quotes.
+/// Characters of a request or a reply that a proof quotes.
 const QUOTED: usize = 400;
 
 /// What a dealer does with requests that lack the two A2A headers.
@@ -45,6 +45,8 @@ pub(super) struct Exchange {
     pub(super) context_id: Option<String>,
     /// The payload that was sent.
     pub(super) payload: Value,
+    /// The request as a proof shows it.
+    pub(super) sent: String,
     pub(super) answer: Result<Answer, Unanswered>,
 }
 
@@ -232,18 +234,26 @@ impl Exchange {
         }
     }
 
-    /// The request's name and the start of the reply.
+    /// The request's name, what was sent and the start of the reply, a line each.
     pub(super) fn quote(&self) -> String {
-        match &self.answer {
-            Err(none) => format!("[{}] no reply: {}", self.label, none.fault),
-            Ok(answer) => {
-                let text = String::from_utf8_lossy(&answer.body);
-                let cut: String = text.chars().take(QUOTED).collect();
-                let more = if cut.len() < text.len() { "…" } else { "" };
-                format!("[{}] HTTP {}: {cut}{more}", self.label, answer.status)
-            }
-        }
+        let came = match &self.answer {
+            Err(none) => format!("no reply: {}", none.fault),
+            Ok(answer) => format!("HTTP {}: {}", answer.status, cut(&String::from_utf8_lossy(&answer.body))),
+        };
+        format!("[{}]\nsent: {}\ncame: {came}", self.label, self.sent)
     }
+}
+
+/// A value as a proof tells it.
+pub(super) fn told(value: Option<impl std::fmt::Display>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
+/// The start of a text.
+pub(super) fn cut(text: &str) -> String {
+    let start: String = text.chars().take(QUOTED).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    start + more
 }
 
 /// A whole number, perhaps written with a zero fraction.

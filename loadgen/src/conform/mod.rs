@@ -67,6 +67,9 @@ pub enum ConformError {
         /// Why it did not come.
         reason: String,
     },
+    /// A certificate or key that was given cannot be used.
+    #[error(transparent)]
+    Prepare(PrepareError),
     /// It cannot be called without harm.
     #[error("{0}")]
     Harm(String),
@@ -81,7 +84,7 @@ pub enum ConformError {
 impl ConformError {
     /// Whether the user is to change something.
     pub fn is_usage(&self) -> bool {
-        matches!(self, ConformError::Address(_) | ConformError::Harm(_))
+        matches!(self, ConformError::Address(_) | ConformError::Harm(_) | ConformError::Prepare(_))
     }
 }
 
@@ -136,6 +139,7 @@ async fn fetch_first(url: &str, options: &Options) -> Result<(CardSeen, Option<S
         match fetch_card(&address, options).await {
             Ok(fetched) if fetched.0.status == 200 => return Ok(fetched),
             Ok((card, _)) => reason = format!("HTTP {} instead of an agent card", card.status),
+            Err(CardError::Prepare(error)) if error.is_usage() => return Err(ConformError::Prepare(error)),
             Err(CardError::Prepare(error)) => reason = error.to_string(),
             Err(CardError::Unreached(fault)) => reason = fault.to_string(),
         }

@@ -13,6 +13,9 @@ use super::rule::{Certainty, Finding, Rule};
 use crate::endpoint::Endpoint;
 use crate::report::html::{document, escape, table};
 
+/// Rules named where many were not run for one reason.
+const NAMED: usize = 8;
+
 /// One rule and what came of it.
 #[derive(Debug)]
 pub struct Judged {
@@ -143,6 +146,50 @@ impl Report {
         }
     }
 
+    /// What is broken, with its proofs: musts first, and of them what is about every reply, since others may follow from it.
+    fn broken(&self) -> Vec<(&Judged, &[String])> {
+        let mut broken: Vec<_> = self
+            .results
+            .iter()
+            .filter_map(|judged| match &judged.finding {
+                Finding::Fail(breaches) => Some((judged, breaches.as_slice())),
+                _ => None,
+            })
+            .collect();
+        broken.sort_by_key(|(judged, _)| (judged.rule.certainty, !judged.rule.is_of_every_reply()));
+        broken
+    }
+
+    /// Where to begin, when rules on every reply are broken and others with them.
+    fn advice(&self) -> Option<String> {
+        let broken = self.broken();
+        let musts = broken.iter().filter(|(judged, _)| judged.rule.certainty == Certainty::Must);
+        let first: Vec<_> = musts
+            .clone()
+            .filter(|(judged, _)| judged.rule.is_of_every_reply())
+            .map(|(judged, _)| judged.rule.id)
+            .collect();
+        (!first.is_empty() && musts.count() > first.len()).then(|| {
+            format!(
+                "Begin with {}: every reply is held to that, and what else is not kept may follow from it.",
+                first.join(", ")
+            )
+        })
+    }
+
+    /// What was not run, by the reason, in the order in which the reasons came.
+    fn not_run(&self) -> Vec<(&str, Vec<&'static str>)> {
+        let mut reasons: Vec<(&str, Vec<&'static str>)> = Vec::new();
+        for judged in &self.results {
+            let Finding::NotRun(why) = &judged.finding else { continue };
+            match reasons.iter_mut().find(|(known, _)| known == why) {
+                Some((_, ids)) => ids.push(judged.rule.id),
+                None => reasons.push((why, vec![judged.rule.id])),
+            }
+        }
+        reasons
+    }
+
     fn head(&self) -> String {
         let name = self.name.as_deref().unwrap_or("a dealer");
         let leads = if self.leads { "leads were sent" } else { "no lead was sent" };
@@ -173,35 +220,31 @@ pub fn text(report: &Report) -> String {
     if let Some(stopped) = &report.stopped {
         let _ = writeln!(out, "The checks ended early: {stopped}.");
     }
-    for certainty in Certainty::ALL {
-        for judged in report.results.iter().filter(|judged| judged.rule.certainty == certainty) {
-            let Finding::Fail(breaches) = &judged.finding else { continue };
-            let rule = judged.rule;
-            let _ = writeln!(
-                out,
-                "\n{} not kept: {}\n  {} ({})",
-                certainty.word(),
-                rule.id,
-                rule.title,
-                rule.source
-            );
-            for breach in breaches {
-                let _ = writeln!(out, "  - {breach}");
-            }
+    if let Some(advice) = report.advice() {
+        let _ = writeln!(out, "{advice}");
+    }
+    for (judged, breaches) in report.broken() {
+        let rule = judged.rule;
+        let _ = writeln!(
+            out,
+            "\n{} not kept: {}\n  {} ({})",
+            rule.certainty.word(),
+            rule.id,
+            rule.title,
+            rule.source
+        );
+        for breach in breaches {
+            let _ = writeln!(out, "  - {}", breach.replace('\n', "\n    "));
         }
     }
-    let not_run: Vec<_> = report
-        .results
-        .iter()
-        .filter_map(|judged| match &judged.finding {
-            Finding::NotRun(why) => Some((judged.rule.id, why)),
-            _ => None,
-        })
-        .collect();
+    let not_run = report.not_run();
     if !not_run.is_empty() {
         let _ = writeln!(out, "\nnot run:");
-        for (id, why) in not_run {
-            let _ = writeln!(out, "  {id}: {why}");
+        for (why, ids) in not_run {
+            let more = ids.len().saturating_sub(NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let named: Vec<_> = ids.iter().take(NAMED).copied().collect();
+            let _ = writeln!(out, "  {}{more}: {why}", named.join(", "));
         }
     }
     let _ = writeln!(out);
@@ -264,32 +307,60 @@ pub fn html(report: &Report) -> String {
         escape(&report.line()),
         stopped.unwrap_or_default()
     );
-    for (title, wanted) in [("Not kept", "fail"), ("Not run", "not_run"), ("Kept", "pass")] {
-        let mut rows = String::new();
-        for judged in report.results.iter().filter(|judged| word(&judged.finding) == wanted) {
-            let detail = match &judged.finding {
-                Finding::Pass => String::new(),
-                Finding::Fail(breaches) => {
-                    breaches.iter().map(|breach| format!("<br>{}", escape(breach))).collect()
-                }
-                Finding::NotRun(why) => format!("<br>{}", escape(why)),
-            };
-            let rule = judged.rule;
+    let broken = report.broken();
+    if !broken.is_empty() {
+        let advice =
+            report.advice().map(|advice| format!("<p>{}</p>\n", escape(&advice))).unwrap_or_default();
+        let _ = writeln!(body, "<h2>Not kept</h2>\n{advice}{LEGEND}");
+    }
+    for (judged, breaches) in broken {
+        let rule = judged.rule;
+        let _ = writeln!(
+            body,
+            "<h3>{} <small>{}</small></h3>\n<p>A dealer that keeps it: {} ({}).</p>",
+            rule.id,
+            rule.certainty.word(),
+            escape(rule.title),
+            escape(rule.source)
+        );
+        for breach in breaches {
             let _ = writeln!(
-                rows,
-                "<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text\">{}{detail}</td><td class=\"text\">{}</td></tr>",
-                rule.id,
-                rule.certainty.word(),
-                escape(rule.title),
-                escape(rule.source)
+                body,
+                "<pre style=\"white-space:pre-wrap;overflow-wrap:anywhere\">{}</pre>",
+                escape(breach)
             );
         }
-        if !rows.is_empty() {
-            let head = "<th class=\"text\">Rule</th><th class=\"text\">Certainty</th><th class=\"text\">What a dealer does</th><th class=\"text\">Source</th>";
-            let _ = writeln!(body, "<h2>{title}</h2>\n{}", table(title, head, &rows));
+    }
+    let rows = report.results.iter().filter(|judged| !matches!(judged.finding, Finding::Fail(_)));
+    for (title, is_run) in [("Not run", false), ("Kept", true)] {
+        let cells: String =
+            rows.clone().filter(|judged| (judged.finding == Finding::Pass) == is_run).map(row).collect();
+        if !cells.is_empty() {
+            let _ = writeln!(body, "<h2>{title}</h2>\n{}", table(title, HEAD, &cells));
         }
     }
     document("Conformance", &body)
+}
+
+const LEGEND: &str = "<p>Each proof names the request in brackets, shows what was <b>sent</b> (header lines only where they are not \
+    the ordinary ones), what <b>came</b> back and, where one reply alone is right, what was <b>wanted</b>. A <i>must</i> makes the \
+    dealer fail; a <i>should</i> is advice; of what is <i>silent</i> no source says anything, but clients may stumble over it.</p>";
+const HEAD: &str = "<th class=\"text\">Rule</th><th class=\"text\">Certainty</th><th class=\"text\">What a dealer does</th>\
+    <th class=\"text\">Source</th>";
+
+fn row(judged: &Judged) -> String {
+    let why = match &judged.finding {
+        Finding::NotRun(why) => format!("<br><i>{}</i>", escape(why)),
+        _ => String::new(),
+    };
+    let rule = judged.rule;
+    format!(
+        "<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text\">{}{why}</td><td class=\"text\">{}</td></tr>\n",
+        rule.id,
+        rule.certainty.word(),
+        escape(rule.title),
+        escape(rule.source)
+    )
 }
 
 /// As JUnit: a must that is broken is a failure; what is broken otherwise, and what was not run, is skipped with a reason.
@@ -304,25 +375,28 @@ pub fn junit(report: &Report) -> String {
             escape(rule.id),
             escape(rule.title)
         );
-        let (tag, message) = match &judged.finding {
+        let (tag, message, proof) = match &judged.finding {
             Finding::Pass => {
                 let _ = writeln!(cases, "{head}/>");
                 continue;
             }
             Finding::Fail(breaches) if rule.certainty == Certainty::Must => {
                 failures += 1;
-                ("failure", breaches.join("\n"))
+                ("failure", format!("{} ({})", rule.title, rule.source), breaches.join("\n\n"))
             }
             Finding::Fail(breaches) => {
                 skipped += 1;
-                ("skipped", format!("{}, not kept: {}", rule.certainty.word(), breaches.join("\n")))
+                let text = format!("{}, not kept: {} ({})", rule.certainty.word(), rule.title, rule.source);
+                ("skipped", text, breaches.join("\n\n"))
             }
             Finding::NotRun(why) => {
                 skipped += 1;
-                ("skipped", why.clone())
+                ("skipped", why.clone(), String::new())
             }
         };
-        let _ = writeln!(cases, "{head}>\n      <{tag} message=\"{}\"/>\n    </testcase>", escape(&message));
+        let (message, proof) = (escape(&message), escape(&proof));
+        let _ =
+            writeln!(cases, "{head}>\n      <{tag} message=\"{message}\">{proof}</{tag}>\n    </testcase>");
     }
     let counts = format!(
         "tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"",

@@ -8,6 +8,8 @@ use dealer_sim::protocol::{Skill, headers};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::evidence::cut;
+
 /// The probes, by the rule that each belongs to.
 const PROBES: &str = include_str!("../../../scenarios/conformance/requests.json");
 
@@ -91,18 +93,21 @@ pub(super) fn ordinary(
     if let Some(tenant) = tenant {
         envelope["params"]["tenant"] = json!(tenant);
     }
-    let headers = [
-        ("Content-Type", "application/json"),
-        (headers::VERSION, headers::SERVED_VERSION),
-        (headers::EXTENSIONS, uri),
-    ];
     Draft {
         skill,
         envelope,
-        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        headers: usual_headers(uri).map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         body: None,
         query: None,
     }
+}
+
+fn usual_headers(uri: &str) -> [(&str, &str); 3] {
+    [
+        ("Content-Type", "application/json"),
+        (headers::VERSION, headers::SERVED_VERSION),
+        (headers::EXTENSIONS, uri),
+    ]
 }
 
 /// A lead that a dealer takes: a person who does not exist (RFC 2606, and a number reserved for fiction).
@@ -156,6 +161,22 @@ impl Draft {
         }
         self.query.clone_from(&probe.query);
         self
+    }
+
+    /// The request as a proof shows it: the header lines in which it is no ordinary one, and the start of its body. Headers
+    /// of the user's own, which may be secrets, are not among them.
+    pub(super) fn told(&self, uri: &str) -> String {
+        let usual = usual_headers(uri);
+        let mut parts: Vec<String> = self.query.iter().map(|query| format!("query {query}")).collect();
+        for (name, _) in usual {
+            if !self.headers.iter().any(|(own, _)| own == name) {
+                parts.push(format!("no {name}"));
+            }
+        }
+        let unusual = self.headers.iter().filter(|(name, value)| !usual.contains(&(name, value)));
+        parts.extend(unusual.map(|(name, value)| format!("{name}: {value}")));
+        parts.push(cut(&String::from_utf8_lossy(&self.body())));
+        parts.join(" | ")
     }
 
     /// The body's bytes.

@@ -120,6 +120,15 @@ pub struct Rule {
     pub(super) judge: Judge,
 }
 
+impl Rule {
+    /// Whether it is about the form of every reply, whatever was asked: where it is broken, rules on single requests may be
+    /// broken by nothing else.
+    pub(super) fn is_of_every_reply(&self) -> bool {
+        let group = self.id.split('.').next().unwrap_or_default();
+        matches!(self.judge, Judge::Law(_)) && matches!(group, "http" | "rpc" | "message" | "error")
+    }
+}
+
 /// How a rule is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Judge {
@@ -186,7 +195,7 @@ pub(super) fn judge_probe(id: &str, expect: Expect, evidence: &Evidence) -> Find
         (true, _) => Finding::Pass,
         (false, true) => Finding::not_run(format!("the dealer answered {}", exchange.said())),
         (false, false) => {
-            Finding::fail(format!("expected {}; {}", wanted(expect, exchange.skill), exchange.quote()))
+            Finding::fail(format!("{}\nwanted: {}", exchange.quote(), wanted(expect, exchange.skill)))
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The flags of connections and credentials, read.
 
+use std::time::Duration;
+
 use super::Reader;
-use crate::cli::{CredentialArgs, RunArgs};
+use crate::cli::{IdentityArgs, OauthArgs, RunArgs};
 use crate::oauth::Grant;
 use crate::transport::{Address, MAX_REPLY, Options, Reuse};
 
@@ -10,9 +12,32 @@ pub(super) fn read(
     variable: &impl Fn(&str) -> Option<String>,
     reader: &mut Reader,
 ) -> Options {
-    let own = (args.headers.as_slice(), &args.bearer_env, args.credentials.header_env.as_slice());
-    let headers = read_headers(own, variable, reader);
-    let identity = match (&args.credentials.cert, &args.credentials.key) {
+    let reuse =
+        reader.value("reuse", &args.reuse, "forever, session, none or a range such as 10..30", read_reuse);
+    let times = Times {
+        connect: reader.positive_duration("connect-timeout", &args.connect_timeout),
+        request: reader.positive_duration("timeout", &args.timeout),
+    };
+    options(&args.identity, times, reuse.unwrap_or(Reuse::Forever), variable, reader)
+}
+
+/// Time limits.
+pub(super) struct Times {
+    /// Of a connection's handshake.
+    pub(super) connect: Duration,
+    /// Of a request.
+    pub(super) request: Duration,
+}
+
+/// Connections in this identity.
+pub(super) fn options(
+    identity: &IdentityArgs,
+    times: Times,
+    reuse: Reuse,
+    variable: &impl Fn(&str) -> Option<String>,
+    reader: &mut Reader,
+) -> Options {
+    let certificate = match (&identity.cert, &identity.key) {
         (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
         (None, None) => None,
         _ => {
@@ -20,28 +45,26 @@ pub(super) fn read(
             None
         }
     };
-    let reuse =
-        reader.value("reuse", &args.reuse, "forever, session, none or a range such as 10..30", read_reuse);
     Options {
-        connect_timeout: reader.positive_duration("connect-timeout", &args.connect_timeout),
-        timeout: reader.positive_duration("timeout", &args.timeout),
+        connect_timeout: times.connect,
+        timeout: times.request,
         max_reply: MAX_REPLY,
-        reuse: reuse.unwrap_or(Reuse::Forever),
-        ca: args.ca.clone(),
-        insecure: args.insecure,
-        identity,
-        headers,
+        reuse,
+        ca: identity.ca.clone(),
+        insecure: identity.insecure,
+        identity: certificate,
+        headers: read_headers(identity, variable, reader),
     }
 }
 
 /// The headers of `--header`, `--bearer-env` and `--header-env`.
-pub(super) fn read_headers(
-    (given, bearer_env, header_env): (&[String], &Option<String>, &[String]),
+fn read_headers(
+    identity: &IdentityArgs,
     variable: &impl Fn(&str) -> Option<String>,
     reader: &mut Reader,
 ) -> Vec<(String, String)> {
     let mut headers = Vec::new();
-    for text in given {
+    for text in &identity.headers {
         match text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
             Some((name, _)) if is_ours(name) => {
                 reader.fault(format!("--header {text:?}: {name} is set by this program"));
@@ -52,7 +75,7 @@ pub(super) fn read_headers(
             _ => reader.fault(format!("--header {text:?}: give NAME: VALUE")),
         }
     }
-    if let Some(name) = bearer_env {
+    if let Some(name) = &identity.bearer_env {
         match variable(name) {
             Some(token) if !token.is_empty() && is_field_value(&token) => {
                 headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
@@ -61,7 +84,7 @@ pub(super) fn read_headers(
             None => reader.fault(format!("--bearer-env {name}: there is no such environment variable")),
         }
     }
-    for text in header_env {
+    for text in &identity.header_env {
         match text.split_once(':').map(|(name, variable)| (name.trim(), variable.trim())) {
             Some((name, _)) if is_ours(name) => {
                 reader.fault(format!("--header-env {text:?}: {name} is set by this program"));
@@ -85,7 +108,7 @@ pub(super) fn read_headers(
 
 /// How to come by a token, if `--oauth-url` asks for one.
 pub(super) fn read_grant(
-    args: &CredentialArgs,
+    args: &OauthArgs,
     variable: &impl Fn(&str) -> Option<String>,
     reader: &mut Reader,
 ) -> Option<Grant> {

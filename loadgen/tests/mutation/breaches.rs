@@ -114,7 +114,7 @@ pub(super) const ROWS: &[Row] = &[
     breaks("card_wrong_type", ALWAYS, &["card.required"]),
     breaks("card_extension_optional", ALWAYS, &["card.required"]),
     breaks("card_without_extension", ALWAYS, &["card.one-contract"]),
-    breaks("card_without_params", ALWAYS, &["card.params"]),
+    breaks("card_without_params", ALWAYS, &["card.params", "card.params-of-draft"]),
     breaks("card_without_skills", ALWAYS, &["card.skills"]),
     breaks("card_skill_unserved", ALWAYS, &["card.skills-served"]),
     breaks("card_03_shape", ALWAYS, &["card.interfaces", "card.no-0.3-members"]),

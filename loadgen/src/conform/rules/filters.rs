@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::evidence::{Evidence, Exchange, whole};
+use super::super::evidence::{Evidence, Exchange, told, whole};
 use super::super::rule::{Applies, Finding, Refusal, Rule};
 use super::{INVALID, SERVED, VALIDATION, law, must, only, refused, should, silent};
 use dealer_sim::protocol::error::AapCode;
@@ -385,7 +385,7 @@ fn counted(seen: &Evidence, rule: &'static str) -> Finding {
         looked_at += 1;
         let count = term.get("count").and_then(whole);
         if count != Some(total) {
-            breaches.push(format!("{name} {text:?} counts {count:?}, a search for it finds {total}"));
+            breaches.push(format!("{name} {text:?} counts {}, a search for it finds {total}", told(count)));
         }
     }
     Finding::of(breaches, looked_at, "no search for a value of the facet was served")

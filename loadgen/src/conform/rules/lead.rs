@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::evidence::{Evidence, Exchange};
+use super::super::evidence::{Evidence, Exchange, told};
 use super::super::rule::{Applies, Finding, Refusal, Rule};
 use super::{INVALID, SERVED, VALIDATION, law, must, only, refused, served_or, should};
 use dealer_sim::protocol::Skill;
@@ -312,7 +312,10 @@ fn repeat(seen: &Evidence) -> Finding {
     if status == Some("duplicate") {
         Finding::Pass
     } else {
-        Finding::fail(format!("{first:?}, then {second:?} with status {status:?}"))
+        Finding::fail(format!(
+            "one lead, sent twice without a key, became {first:?} and {second:?} with status {}",
+            told(status)
+        ))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use dealer_sim::protocol::Skill;
 use serde_json::Value;
 
-use super::super::evidence::{Evidence, Exchange, whole};
+use super::super::evidence::{Evidence, Exchange, told, whole};
 use super::super::rule::{Finding, Refusal, Rule};
 use super::{INVALID, SERVED, VALIDATION, law, must, refused, should};
 
@@ -264,7 +264,8 @@ fn echo(seen: &Evidence) -> Finding {
             (_, limit) => limit.is_none(),
         };
         (skip_is_wrong || limit_is_wrong).then(|| {
-            format!("asked {}, echoed skip {skip:?} and limit {limit:?}", exchange.payload["pagination"])
+            let (skip, limit) = (told(skip), told(limit));
+            format!("asked {}, echoed skip {skip} and limit {limit}", exchange.payload["pagination"])
         })
     })
 }
@@ -305,6 +306,14 @@ fn sort_key(vehicle: &Value, field: &str, folds: bool) -> Option<(i64, String)> 
     }
 }
 
+fn key_text(key: &Option<(i64, String)>) -> String {
+    match key {
+        None => "a vehicle without it".to_owned(),
+        Some((number, text)) if text.is_empty() => number.to_string(),
+        Some((_, text)) => format!("{text:?}"),
+    }
+}
+
 fn sorted(seen: &Evidence, label: &str) -> Finding {
     let Some(exchange) = seen.of(label) else { return seen.unasked(label) };
     if !exchange.is_served() {
@@ -324,7 +333,10 @@ fn sorted(seen: &Evidence, label: &str) -> Finding {
             _ => false,
         });
         match pair {
-            Some(pair) => wrong = Some(format!("[{label}] {:?} stands before {:?}", pair[0], pair[1])),
+            Some(pair) => {
+                wrong =
+                    Some(format!("[{label}] {} stands before {}", key_text(&pair[0]), key_text(&pair[1])));
+            }
             None if keys.len() < 2 => return Finding::not_run("the page has fewer than two vehicles"),
             None => return Finding::Pass,
         }
@@ -339,7 +351,7 @@ fn keeps_all(seen: &Evidence) -> Finding {
     let sorts: Vec<_> = seen.all("sort.").filter(|exchange| exchange.is_served()).collect();
     let wrong = sorts.iter().filter(|exchange| exchange.number("total") != Some(total));
     let told = wrong.take(3).map(|exchange| {
-        format!("[{}] has a total of {:?}, not {total}", exchange.label, exchange.number("total"))
+        format!("[{}] has a total of {}, not {total}", exchange.label, told(exchange.number("total")))
     });
     Finding::of(told.collect(), sorts.len(), "no sorted search was served")
 }

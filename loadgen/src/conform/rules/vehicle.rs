@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::evidence::{Evidence, whole};
+use super::super::evidence::{Evidence, told, whole};
 use super::super::rule::{Finding, Refusal, Rule};
 use super::{INVALID, VALIDATION, law, must, refused, should, silent};
 use dealer_sim::protocol::error::AapCode;
@@ -126,6 +126,6 @@ fn price_as_listed(seen: &Evidence) -> Finding {
     if listed == detail {
         Finding::Pass
     } else {
-        Finding::fail(format!("listed at {listed:?}, in detail {detail:?}"))
+        Finding::fail(format!("listed at {}, in detail {}", told(listed), told(detail)))
     }
 }
