@@ -108,8 +108,8 @@ pub(super) struct Relation {
     pub(super) quiet: Option<(u64, u64, u64)>,
     /// Whether something was refused for good.
     pub(super) was_refused: bool,
-    /// Vehicles that were unavailable, since the last search.
-    pub(super) unavailable: Vec<(String, u64)>,
+    /// Vehicles that were unavailable, since the last search: which, told by which entry, in whose conversation.
+    pub(super) unavailable: Vec<(String, u64, String)>,
     /// A reply that was shown did not go wholly into the journal.
     pub(super) unseen: bool,
 }

@@ -1,5 +1,5 @@
 //! The shapes of AAP payloads (AAP digest, section d), the same for every contract but for members that a contract's
-//! [`Features`](super::contract::Features) switch on.
+//! [`Features`] switch on.
 
 use super::contract::{Contract, Features};
 use super::format::Format;

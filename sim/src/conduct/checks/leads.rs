@@ -132,8 +132,10 @@ fn unavailable(case: &mut Case<'_>, client: &mut Client) {
         _ => return,
     };
     if facts.skill() == Some(Skill::LeadSubmit) {
-        let before =
-            relation.unavailable.iter().find(|(vehicle, _)| vehicles.contains(vehicle)).map(|(_, seq)| *seq);
+        let is_told = |(vehicle, _, thread): &&(String, u64, String)| {
+            vehicles.contains(vehicle) && *thread == facts.thread()
+        };
+        let before = relation.unavailable.iter().find(is_told).map(|(_, seq, _)| *seq);
         case.check(R::UnavailableSearched, before.is_none(), before.as_slice(), || {
             "a lead was sent for a vehicle that the dealer had said is not available".to_owned()
         });
@@ -143,7 +145,7 @@ fn unavailable(case: &mut Case<'_>, client: &mut Client) {
             if relation.unavailable.len() == MOST_UNAVAILABLE {
                 relation.unavailable.remove(0);
             }
-            relation.unavailable.push((vehicle, facts.seq()));
+            relation.unavailable.push((vehicle, facts.seq(), facts.thread()));
         }
     }
 }
