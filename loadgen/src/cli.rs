@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
+use dealer_sim::log::LogFormat;
 
 pub use conform::ConformArgs;
 pub use credentials::{IdentityArgs, OauthArgs};
@@ -46,6 +47,10 @@ found a regression; 4 the measurement itself is not valid; 130 and 143 after SIG
     max_term_width = 100
 )]
 pub struct Cli {
+    /// Format of the log on standard error; RUST_LOG sets how much (default: warn)
+    #[arg(long, global = true, env = "DEALER_LOADGEN_LOG", default_value = "text", value_name = "text|json")]
+    pub log: LogFormat,
+
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use clap::{CommandFactory, FromArgMatches};
-use dealer_sim::flags_file;
+use dealer_sim::{flags_file, log};
 use serde::Serialize;
 
 use crate::cli::{CheckArgs, Cli, Command, ConformArgs, ImportArgs, WITH_FILE};
@@ -38,6 +38,7 @@ pub fn main(line: impl Iterator<Item = OsString>) -> u8 {
             return code;
         }
     };
+    log::start(cli.log);
     match cli.command {
         Command::Check(args) => check(&args),
         Command::Import(args) => import(&args),

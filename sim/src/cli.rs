@@ -17,6 +17,7 @@ use crate::dealer::clock::ClockMode;
 use crate::dealer::limiter::RateLimit;
 use crate::document::units;
 use crate::flags_file::{self, ConfigError};
+use crate::log::LogFormat;
 use crate::protocol::{Contract, HeaderMode, Skill};
 use crate::world::MOST_DEALERS;
 
@@ -286,14 +287,6 @@ impl From<HeaderChoice> for HeaderMode {
             HeaderChoice::Ignored => HeaderMode::Ignored,
         }
     }
-}
-
-/// `--log`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum LogFormat {
-    Text,
-    Json,
 }
 
 /// `--format` of `inventory`.

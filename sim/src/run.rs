@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::cli::{
     self, AdminAddress, CardArgs, Cli, Command, ConductArgs, ExportFormat, FaultsCommand, HealthArgs,
-    InventoryArgs, ListFormat, LogFormat, ServeArgs, StockArgs,
+    InventoryArgs, ListFormat, ServeArgs, StockArgs,
 };
 use crate::dealer::DealerSpec;
 use crate::document::Fault;
@@ -23,6 +23,7 @@ use crate::faults::{Plan, Repro, Trigger, catalogue, explain, registry};
 use crate::flags_file::ConfigError;
 use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::journal;
+use crate::log;
 use crate::protocol::HeaderMode;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
@@ -278,31 +279,6 @@ fn card(arguments: CardArgs) -> Result<(), Failed> {
     until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
 
-/// Standard error, for the log. A reader that is gone must not end the server: what cannot be written is dropped.
-struct Log;
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        _ = io::stderr().write_all(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn start_log(format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Log);
-    // A log that somebody else has set up already is as good.
-    _ = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
-    };
-}
-
 /// Whether a card may give this URL: plain http is for loopback only (AAP digest, section g). A test lab may want it all
 /// the same, so it is told, not refused.
 fn is_lawful(base_url: &str) -> bool {
@@ -339,7 +315,7 @@ fn to_line(event: &Event) -> Result<String, Failed> {
 }
 
 fn serve(arguments: ServeArgs) -> Result<(), Failed> {
-    start_log(arguments.log);
+    log::start(arguments.log);
     let (blueprint, options) = prepare(&arguments)?;
     let (contract, seed) = (blueprint.spec.contract, blueprint.spec.seed);
     // Signals are caught before the sockets accept, so that none can end the process without its last line.

@@ -42,17 +42,20 @@ pub(crate) fn phone(draws: &mut Draws) -> String {
     format!("+1{hundreds}{tens}{ones}55501{:02}", draws.below(100))
 }
 
-/// A Customer of lead.submit (AAP digest, d.7) with both ways to be reached.
+/// A Customer of lead.submit (AAP digest, d.7), with what the preferred way needs and no more: contact data that the
+/// consent does not cover is not to be sent (section f). Who takes any way has both.
 pub(crate) fn buyer(prefers: &str, draws: &mut Draws) -> Value {
     let (first, last) = (first_name(draws), last_name(draws));
-    let email = email_of(&first, &last, draws);
-    json!({
-        "first_name": first,
-        "last_name": last,
-        "email": email,
-        "phone": phone(draws),
-        "preferred_contact": prefers,
-    })
+    // Both are drawn, so that a preference changes nothing that is drawn behind it.
+    let (email, phone) = (email_of(&first, &last, draws), phone(draws));
+    let mut customer = json!({ "first_name": first, "last_name": last, "preferred_contact": prefers });
+    if matches!(prefers, "email" | "any") {
+        customer["email"] = email.into();
+    }
+    if prefers != "email" {
+        customer["phone"] = phone.into();
+    }
+    customer
 }
 
 /// A ConsentGrant of lead.submit, given half a minute to five minutes before `now`: never in the future, also for a
@@ -138,7 +141,7 @@ mod tests {
     fn people_are_unreachable_and_well_formed() {
         for ordinal in 0..500 {
             let draws = &mut Key::new(5, ordinal).draws(Purpose::Item, 0);
-            let buyer = buyer("sms", draws);
+            let buyer = buyer("any", draws);
             let (email, phone) = (buyer["email"].as_str().unwrap(), buyer["phone"].as_str().unwrap());
             assert!(
                 email.ends_with("@example.com") && email.is_ascii() && !email.starts_with('.'),
@@ -147,6 +150,20 @@ mod tests {
             assert!(phone.len() == 12 && phone.starts_with("+1") && &phone[5..10] == "55501", "{phone}");
             let vin = vin(draws);
             assert!(vin.bytes().all(|b| VIN_ALPHABET.contains(&b)) && vin.len() == 17, "{vin}");
+        }
+    }
+
+    #[test]
+    fn a_buyer_tells_only_what_the_preferred_way_needs() {
+        for (prefers, email, phone) in
+            [("email", true, false), ("phone", false, true), ("sms", false, true), ("any", true, true)]
+        {
+            let buyer = buyer(prefers, &mut Key::new(5, 1).draws(Purpose::Item, 0));
+            assert_eq!(
+                (buyer.get("email").is_some(), buyer.get("phone").is_some()),
+                (email, phone),
+                "{prefers}"
+            );
         }
     }
 
