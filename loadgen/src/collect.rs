@@ -185,9 +185,10 @@ impl Collector {
         if self.pending.sent() + self.pending.finished() + self.pending.sessions.scheduled > 0 {
             self.write(self.written + 1);
         }
-        self.watch.finish(&self.basis.labels);
+        let end = self.basis.end(stopped, ended);
+        self.watch.finish(end, &self.basis.labels);
         let seen = Seen {
-            end: self.basis.end(stopped, ended),
+            end,
             is_interrupted: stopped.is_some(),
             is_running: false,
             aborted: self.aborted.clone(),

@@ -283,6 +283,8 @@ fn write_seconds(folder: &mut Folder, parts: &[Stored]) -> Result<(), MergeError
             series.entry(second.until).or_insert_with(|| Second { until: second.until, ..Second::default() });
         sum.add(second);
     }
+    // What came after the last whole second has lines of its own, which belong to that second's line of the series.
+    let mut last: Option<(u64, Latency)> = None;
     for (second, tags) in by_second {
         let mut sums: Vec<(&str, Latency)> = Vec::with_capacity(tags.len());
         let mut length = Duration::ZERO;
@@ -299,10 +301,17 @@ fn write_seconds(folder: &mut Folder, parts: &[Stored]) -> Result<(), MergeError
         let until = (start + length).as_secs_f64().round() as u64;
         let response = sums.iter().find(|(tag, _)| *tag == RESPONSE);
         if let (Some((_, response)), Some(sum)) = (response, series.get_mut(&until)) {
-            *sum = sum.clone().timed(response);
+            let mut response = response.clone();
+            if let Some((_, before)) = last.take().filter(|(of, _)| *of == until) {
+                response.add(&before);
+            }
+            *sum = sum.clone().timed(&response);
+            last = Some((until, response));
         }
     }
-    series.values().try_for_each(|second| folder.add_second(second))?;
+    // Each has its line and its percentiles already.
+    let none = Latency::new();
+    series.into_values().try_for_each(|second| folder.add_second(second, &none))?;
     Ok(())
 }
 

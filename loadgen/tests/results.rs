@@ -89,6 +89,9 @@ fn a_run_leaves_a_whole_folder() {
     let sums: u64 =
         series.lines().skip(1).map(|line| line.split(',').nth(2).unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(sums, finished, "{series}");
+    let seconds: Vec<&str> = series.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    let distinct: std::collections::BTreeSet<_> = seconds.iter().collect();
+    assert_eq!(seconds.len(), distinct.len(), "{series}");
     assert!(fs::read_to_string(out.join("response.hgrm")).unwrap().contains("Total count"));
 }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Page, RunResult, Second, Stored, Summary, hgrm, junit, page, series};
+use super::series::Series;
+use super::{Page, RunResult, Second, Stored, Summary, hgrm, junit, page};
 use crate::progress::tell;
 use crate::record::{IntervalLog, Latency, Tally};
 
@@ -16,7 +17,7 @@ use crate::record::{IntervalLog, Latency, Tally};
 pub(crate) struct Folder {
     path: PathBuf,
     log: IntervalLog<BufWriter<File>>,
-    series: BufWriter<File>,
+    series: Series,
 }
 
 /// A file of the folder cannot be written.
@@ -60,12 +61,7 @@ impl Folder {
             .map_err(|source| FolderError { path: log_path, source })?;
         let series_path = path.join("series.csv");
         let series = File::create(&series_path)
-            .and_then(|file| {
-                let mut out = BufWriter::new(file);
-                series::write_head(&mut out)?;
-                out.flush()?;
-                Ok(out)
-            })
+            .and_then(Series::begin)
             .map_err(|source| FolderError { path: series_path, source })?;
         Ok(Folder { path: path.to_owned(), log, series })
     }
@@ -81,7 +77,7 @@ impl Folder {
         self.log
             .write(tally, start, length)
             .map_err(|source| FolderError { path: self.path.join("intervals.hlog"), source })?;
-        self.add_second(&Second::of(tally, (start + length).as_secs_f64(), in_flight))
+        self.add_second(Second::of(tally, (start + length).as_secs_f64(), in_flight), &tally.response())
     }
 
     /// Adds a second that was put together from several results: its histograms by their tags, and its counts.
@@ -95,10 +91,10 @@ impl Folder {
         written.map_err(|source| FolderError { path: self.path.join("intervals.hlog"), source })
     }
 
-    /// Adds a second to the series.
-    pub(crate) fn add_second(&mut self, second: &Second) -> Result<(), FolderError> {
-        series::write_line(&mut self.series, second)
-            .and_then(|()| self.series.flush())
+    /// Adds a second to the series, with the response times of the requests in it.
+    pub(crate) fn add_second(&mut self, second: Second, response: &Latency) -> Result<(), FolderError> {
+        self.series
+            .add(second, response)
             .map_err(|source| FolderError { path: self.path.join("series.csv"), source })
     }
 

@@ -1,6 +1,7 @@
 //! `series.csv`: one line per second.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
 
 use super::stored::MAX_COUNT;
 use crate::record::{Latency, Tally};
@@ -76,13 +77,51 @@ impl Second {
     }
 }
 
+/// The file in the making: one line for each second, written as it comes.
+pub(super) struct Series {
+    file: File,
+    /// The last line: where it begins, what it says, and the response times that its percentiles are of.
+    last: Option<(u64, Second, Latency)>,
+}
+
+impl Series {
+    /// Begins the file with its head line.
+    pub(super) fn begin(mut file: File) -> io::Result<Series> {
+        let mut head = Vec::new();
+        write_head(&mut head)?;
+        file.write_all(&head)?;
+        Ok(Series { file, last: None })
+    }
+
+    /// Adds what happened up to `second.until`, with these response times. A run ends within a second: what comes then is
+    /// added to the line that this second has already.
+    pub(super) fn add(&mut self, second: Second, response: &Latency) -> io::Result<()> {
+        let end = self.file.seek(SeekFrom::End(0))?;
+        let (from, second, response) = match self.last.take() {
+            Some((from, mut last, mut before)) if last.until == second.until => {
+                last.add(&second);
+                before.add(response);
+                (from, Second { in_flight: second.in_flight, ..last }.timed(&before), before)
+            }
+            _ => (end, second, response.clone()),
+        };
+        let mut line = Vec::new();
+        write_line(&mut line, &second)?;
+        self.file.seek(SeekFrom::Start(from))?;
+        self.file.write_all(&line)?;
+        self.file.set_len(from + line.len() as u64)?;
+        self.last = Some((from, second, response));
+        Ok(())
+    }
+}
+
 /// Writes the head line.
-pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
+fn write_head(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "second,sent,finished,ok,{},p50_ms,p99_ms,in_flight,errors,sessions", CLASSES.join(","))
 }
 
 /// Writes a second's line.
-pub(super) fn write_line(out: &mut impl Write, second: &Second) -> io::Result<()> {
+fn write_line(out: &mut impl Write, second: &Second) -> io::Result<()> {
     write!(out, "{},{},{},{}", second.until, second.sent, second.finished, second.ok)?;
     for count in second.classes {
         write!(out, ",{count}")?;
@@ -158,5 +197,30 @@ mod tests {
         assert_eq!(read(&text), [second]);
         assert_eq!(read(&text[..text.len() - 3]), []);
         assert_eq!(read(&text.replace(",7,3,2", ",7,3,18446744073709551615")), []);
+    }
+
+    #[test]
+    fn a_second_that_is_told_twice_has_one_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("series.csv");
+        let mut series = Series::begin(File::create(&path).unwrap()).unwrap();
+        let second = |until: f64, times: &[u64], in_flight| {
+            let mut tally = Tally::new(1);
+            for &nanos in times {
+                tally.steps[0].response.record(nanos);
+                (tally.steps[0].sent, tally.steps[0].ok) = (tally.steps[0].sent + 1, tally.steps[0].ok + 1);
+            }
+            (Second::of(&tally, until, in_flight), tally.response())
+        };
+        let all =
+            [second(1.0, &[1_000_000; 9], 5), second(2.0, &[1_000_000], 4), second(2.02, &[3_000_000; 2], 0)];
+        for (second, response) in all {
+            series.add(second, &response).unwrap();
+        }
+        let seconds = read(&std::fs::read_to_string(&path).unwrap());
+        let told: Vec<_> =
+            seconds.iter().map(|second| (second.until, second.finished, second.in_flight)).collect();
+        assert_eq!(told, [(1, 9, 5), (2, 3, 0)]);
+        assert!(seconds[1].p50_ms.unwrap() > 2.9, "{seconds:?}");
     }
 }

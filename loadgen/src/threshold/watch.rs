@@ -15,6 +15,8 @@ pub(crate) struct Watch {
     thresholds: Vec<Threshold>,
     window: Window,
     arrival_time: ArrivalTime,
+    /// Up to here all is added, in nanoseconds from the start.
+    until: u64,
     /// One for each length of window that a condition has.
     frames: Vec<Frame>,
     /// The worst so far, by the condition's place among all.
@@ -47,6 +49,7 @@ impl Watch {
             worst: vec![None; thresholds.len()],
             window: load.window,
             arrival_time: load.arrival_time(),
+            until: 0,
             thresholds,
         }
     }
@@ -56,6 +59,7 @@ impl Watch {
         let measured = self.window.overlap(from, until);
         // Once all sessions of a schedule have arrived, those that are still under way say nothing of a rate.
         let is_arriving = self.arrival_time.holds(from);
+        self.until = self.until.max(until);
         for frame in &mut self.frames {
             frame.tally.add(tally);
             frame.filled += measured;
@@ -65,12 +69,16 @@ impl Watch {
         }
     }
 
-    /// Judges what is left in windows that never filled up: replies that came after the end, and the last seconds. They are
-    /// too short for rates.
-    pub(crate) fn finish(&mut self, labels: &[String]) {
+    /// Judges what is left in windows when the measured time is over at `end`: the last one, which is whole if nothing came in
+    /// the rest of its time, replies that came after the end, and the last seconds. Those are too short for rates.
+    pub(crate) fn finish(&mut self, end: u64, labels: &[String]) {
+        let rest = self.window.overlap(self.until, end);
+        let is_arriving = self.arrival_time.holds(self.until);
         for frame in &mut self.frames {
-            if frame.tally.finished() > 0 {
-                judge(&self.thresholds, &mut self.worst, frame, labels, false);
+            frame.filled += rest;
+            let is_whole = frame.filled >= frame.length;
+            if is_whole || frame.tally.finished() > 0 {
+                judge(&self.thresholds, &mut self.worst, frame, labels, is_whole && is_arriving);
             }
         }
     }
@@ -198,7 +206,7 @@ mod tests {
             watch.add(&tally, second * SECOND, (second + 1) * SECOND, &["f/s".to_owned()]);
             total.add(&tally);
         }
-        watch.finish(&["f/s".to_owned()]);
+        watch.finish(12 * SECOND, &["f/s".to_owned()]);
         (watch, total)
     }
 
@@ -215,6 +223,20 @@ mod tests {
         assert!(judged[1].value.unwrap() > 49.0 && judged[4].value.is_none(), "{judged:?}");
         assert_eq!(judged[3].value, Some(100.0));
         assert_eq!(watch.failed(&figures, SETTLED), Some("p50[1s]<10ms".to_owned()));
+    }
+
+    #[test]
+    fn the_last_window_is_judged_if_its_time_has_passed() {
+        // All sessions had ended a moment before the end: nothing was reported any more.
+        for (end, value) in [(3 * SECOND, Some(7.0)), (3 * SECOND - 1, None)] {
+            let mut watch = Watch::new(vec![Threshold::parse("rate[1s]>=9/s").unwrap()], &open(), 0);
+            let mut tally = Tally::new(0);
+            tally.sessions.started_in_time = 7;
+            watch.add(&tally, 2 * SECOND, 3 * SECOND - 20_000_000, &[]);
+            watch.finish(end, &[]);
+            let figures = Figures { tally: &tally, labels: &[], rate: 0.0, requests: 0.0 };
+            assert_eq!(watch.judged(&figures)[0].value, value);
+        }
     }
 
     #[test]
