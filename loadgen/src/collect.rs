@@ -124,7 +124,7 @@ impl Collector {
             exporter.publish(metrics::render(&self.total, &self.basis.labels, in_flight, target));
         }
         if self.aborts && self.aborted.is_none() {
-            let measured = self.basis.end(None, until).saturating_sub(self.basis.window().from);
+            let measured = self.basis.window().overlap(0, until);
             self.aborted = self.watch.failed(&self.basis.figures(&self.total, measured, false), measured);
         }
     }

@@ -210,6 +210,18 @@ fn a_threshold_that_fails_ends_the_run_when_asked_to() {
 }
 
 #[test]
+fn a_run_that_keeps_its_rate_is_not_ended_in_its_first_seconds() {
+    let _alone = alone();
+    let server = server(&[Manner::Right]);
+    // After one second a rate over the whole duration would be a sixth of what was asked for.
+    let flags = ["--rate", "50/s", "--duration", "6s", "--abort-on-fail", "--threshold", "rate>=25/s"];
+    let (code, summary) = smoke(&server, &flags);
+    support::assert_ended(code, 0, &summary);
+    assert_eq!((&summary["aborted"], &summary["interrupted"]), (&Value::Null, &Value::from(false)));
+    assert_eq!(summary["sessions"]["scheduled"], 300);
+}
+
+#[test]
 fn time_outs_and_failures_keep_their_latency() {
     let server = server(&[Manner::Right, Manner::Right, Manner::Right, Manner::Silent]);
     let flags = ["--rate", "40/s", "--duration", "2s", "--timeout", "300ms"];
