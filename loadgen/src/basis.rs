@@ -135,6 +135,7 @@ impl Basis {
             no_descriptors: of_fault(Fault::NoDescriptors),
             saturated: tally.saturated(),
             unfinished: if seen.is_running { 0 } else { tally.sent().saturating_sub(tally.finished()) },
+            errors_after_end: tally.after_end.errors,
         });
         if seen.is_running {
             verdict.notes.push("the run had not ended when this was written".to_owned());

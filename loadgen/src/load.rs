@@ -52,6 +52,11 @@ impl Window {
         at >= self.from && self.to.is_none_or(|to| at < to)
     }
 
+    /// Whether a time is after it.
+    pub fn is_over(&self, at: u64) -> bool {
+        self.to.is_some_and(|to| at >= to)
+    }
+
     /// How much of a span of time is in it, in nanoseconds.
     pub fn overlap(&self, from: u64, to: u64) -> u64 {
         self.to.map_or(to, |end| end.min(to)).saturating_sub(from.max(self.from))

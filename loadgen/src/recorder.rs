@@ -37,6 +37,7 @@ impl Recorder {
         {
             step.sent += 1;
         }
+        self.tally.after_end.sent += u64::from(self.window.is_over(intended));
         let request = Some(OnTheWay { step, intended, release });
         match self.free.pop() {
             Some(index) => {
@@ -50,7 +51,7 @@ impl Recorder {
         }
     }
 
-    /// It has an outcome. A request that the warm-up owns leaves only its count.
+    /// It has an outcome. A request of the warm-up, or of after the measured time, leaves only its count.
     pub(crate) fn finish(&mut self, Ticket(index): Ticket, lag: Option<u64>, label: &str, done: &Done) {
         let Some(request) = self.on_the_way.get_mut(index).and_then(Option::take) else { return };
         self.free.push(index);
@@ -58,6 +59,8 @@ impl Recorder {
         tally.busy_nanos += self.window.overlap(request.release, done.ended);
         if !self.window.contains(request.intended) {
             tally.warmup_requests += u64::from(request.intended < self.window.from);
+            let is_error = self.window.is_over(request.intended) && !done.expected;
+            tally.after_end.errors += u64::from(is_error);
             return;
         }
         let Some(step) = tally.steps.get_mut(request.step) else { return };

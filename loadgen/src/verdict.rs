@@ -34,6 +34,8 @@ pub(crate) struct Evidence {
     pub(crate) saturated: u64,
     /// Requests that had no reply when the run gave up.
     pub(crate) unfinished: u64,
+    /// Requests of after the measured time whose outcome the scenario does not expect.
+    pub(crate) errors_after_end: u64,
 }
 
 /// The verdict on a run.
@@ -133,6 +135,13 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
         notes.push(format!(
             "{} requests had no reply when the run ended; they are not in the latencies",
             evidence.unfinished
+        ));
+    }
+    if evidence.errors_after_end > 0 {
+        notes.push(format!(
+            "{} requests that were sent after the measured time had an outcome that the scenario does not expect; only the sessions \
+             count them",
+            evidence.errors_after_end
         ));
     }
     Verdict { valid: reasons.is_empty(), reasons, notes }

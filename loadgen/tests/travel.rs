@@ -222,6 +222,77 @@ fn a_run_that_keeps_its_rate_is_not_ended_in_its_first_seconds() {
 }
 
 #[test]
+fn requests_of_after_the_measured_time_are_told() {
+    let server = server(&[Manner::Right]);
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (dir.path().join("x.yaml"), dir.path().join("out"));
+    let fails = "check: [ { name: never, path: /data/total, lt: 0 } ]";
+    let step = |name: &str, more: &str| {
+        format!("    - {{ step: {name}, skill: inventory.search, request: {{}}{more} }}\n")
+    };
+    let flow =
+        [step("one", ""), "    - think: 600ms\n".to_owned(), step("two", &format!(", {fails}"))].concat();
+    fs::write(&path, format!("name: x\nflows:\n  f:\n{flow}")).unwrap();
+    let (path, text) = (path.display().to_string(), out.display().to_string());
+    let url = server.url();
+    let line = ["run", &path, "--endpoint", &url, "--rate", "20/s", "--duration", "1s", "--out", &text];
+    let (_, printed, error) = done(&[&line[..], &["--arrivals", "constant"]].concat());
+    let summary = summary_of(&out);
+    assert_valid(&summary, "summary");
+    let count = |pointer: &str| summary.pointer(pointer).unwrap().as_u64().unwrap();
+    // Each of the 20 sessions fails at its second request, and most do so after the end.
+    assert_eq!(count("/sessions/failed"), 20, "{printed} {error}");
+    assert_eq!(count("/requests/sent") + count("/requests/after_end/sent"), 40, "{summary:#}");
+    assert_eq!(count("/requests/errors") + count("/requests/after_end/errors"), 20, "{summary:#}");
+    assert!(count("/requests/after_end/errors") >= 10, "{summary:#}");
+    assert!(printed.contains("more were sent after the measured time"), "{printed}");
+    assert!(printed.contains("note:") && printed.contains("only the sessions count them"), "{printed}");
+    // What is read back has them too.
+    let (code, again, error) = done(&["report", &text]);
+    assert_eq!(code, 0, "{error}");
+    assert!(again.contains("more were sent after the measured time"), "{again}");
+}
+
+#[test]
+fn a_log_that_lost_measurements_is_no_result() {
+    let server = server(&[Manner::Right]);
+    let dir = tempfile::tempdir().unwrap();
+    let (run, merged) = (dir.path().join("run"), dir.path().join("merged").display().to_string());
+    let (out, log) = (run.display().to_string(), run.join("intervals.hlog"));
+    smoke(&server, &["--rate", "50/s", "--duration", "2s", "--out", &out]);
+    assert_eq!(done(&["report", &out]).0, 0);
+    let whole = fs::read_to_string(&log).unwrap();
+    let without = |words: &str| {
+        let lines = whole.split_inclusive('\n').filter(|line| !line.contains(words));
+        lines.collect::<String>()
+    };
+    let damaged = [
+        whole[..whole.len() / 2].to_owned(),
+        without("Tag=response,"),
+        without("Tag=search/search.response,"),
+        without("Tag=lag,0"),
+    ];
+    for text in &damaged {
+        fs::write(&log, text).unwrap();
+        for words in [&["report", out.as_str()][..], &["merge", &merged, &out]] {
+            let (code, _, error) = done(words);
+            assert_eq!(code, 2, "{words:?}: {error}");
+            for part in ["intervals.hlog", "summary.json counts 100", "it has "] {
+                assert!(error.contains(part), "{part}: {error}");
+            }
+        }
+    }
+    // Of a run that was killed the two may differ by what was written in between.
+    let summary = fs::read_to_string(run.join("summary.json")).unwrap();
+    let interrupted = summary.replacen("\"interrupted\": false", "\"interrupted\": true", 1);
+    assert_ne!(summary, interrupted);
+    fs::write(run.join("summary.json"), interrupted).unwrap();
+    let (code, text, error) = done(&["report", &out]);
+    assert_eq!(code, 0, "{error}");
+    assert!(text.contains("summary.json counts 100"), "{text}");
+}
+
+#[test]
 fn time_outs_and_failures_keep_their_latency() {
     let server = server(&[Manner::Right, Manner::Right, Manner::Right, Manner::Silent]);
     let flags = ["--rate", "40/s", "--duration", "2s", "--timeout", "300ms"];

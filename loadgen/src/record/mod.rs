@@ -7,4 +7,4 @@ mod tally;
 pub use hlog::{IntervalLog, ReadError, read_totals};
 pub(crate) use hlog::{Line, RESPONSE, read_lines};
 pub use latency::{HIGHEST, Latency};
-pub use tally::{SessionTally, StepTally, Tally};
+pub use tally::{AfterEnd, SessionTally, StepTally, Tally};

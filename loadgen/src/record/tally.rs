@@ -30,8 +30,19 @@ pub struct Tally {
     pub unfinished_age: Latency,
     /// Requests of the warm-up, which nothing else here counts.
     pub warmup_requests: u64,
+    /// Requests that measured sessions, and users, sent after the measured time; nothing else here counts them.
+    pub after_end: AfterEnd,
     /// Nanoseconds that requests have spent between release and end, all added up, within the measured time.
     pub busy_nanos: u64,
+}
+
+/// Requests whose intended time is after the measured time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AfterEnd {
+    /// Released.
+    pub sent: u64,
+    /// Those with an outcome that the scenario does not expect.
+    pub errors: u64,
 }
 
 /// One step of one flow.
@@ -187,6 +198,8 @@ impl Tally {
         mine.not_sent += theirs.not_sent;
         mine.response.add(&theirs.response);
         self.warmup_requests += other.warmup_requests;
+        self.after_end.sent += other.after_end.sent;
+        self.after_end.errors += other.after_end.errors;
         // Of a damaged folder it may be anything.
         self.busy_nanos = self.busy_nanos.saturating_add(other.busy_nanos);
         for (mine, theirs) in self.latencies_mut().into_iter().zip(other.latencies()) {
@@ -207,6 +220,7 @@ impl Tally {
         sessions.not_sent = 0;
         sessions.response.clear();
         self.warmup_requests = 0;
+        self.after_end = AfterEnd::default();
         self.busy_nanos = 0;
         self.latencies_mut().into_iter().for_each(Latency::clear);
     }

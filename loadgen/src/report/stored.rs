@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::series::{self, Second};
 use super::summary::{SCHEMA, Summary};
 use super::{CheckResult, RunResult};
-use crate::record::{Latency, Line, ReadError, StepTally, Tally, read_lines};
+use crate::record::{AfterEnd, Latency, Line, RESPONSE, ReadError, StepTally, Tally, read_lines};
 use crate::threshold::{Judged, Threshold, Unit};
 use crate::transport::ConnectionCounts;
 use crate::verdict::Verdict;
@@ -54,6 +54,16 @@ pub(crate) enum StoredError {
         /// What is wrong with it.
         source: ReadError,
     },
+    /// The interval log has more or fewer times than were counted.
+    #[error(
+        "{path}: {difference}; of a run that came to its end they are equal: one of the two files is damaged"
+    )]
+    Counts {
+        /// The log.
+        path: PathBuf,
+        /// What it has, and what the summary says.
+        difference: String,
+    },
 }
 
 impl Stored {
@@ -79,9 +89,21 @@ impl Stored {
         let seconds = read_file(&path.join("series.csv"), MAX_FILE)
             .map_or_else(|_| Vec::new(), |text| series::read(&String::from_utf8_lossy(&text)));
         let lines = read_lines(&log).map_err(|source| StoredError::Log { path: log_path.clone(), source })?;
-        let result = restore(summary, started, &lines)
-            .map_err(|source| StoredError::Log { path: log_path, source })?;
+        let counts = logged(&summary);
+        let restored = restore(summary, started, &lines);
+        let difference =
+            restored.and_then(|mut result| Ok((difference(&mut result, &lines, &counts)?, result)));
+        let (difference, mut result) =
+            difference.map_err(|source| StoredError::Log { path: log_path.clone(), source })?;
         drop(lines);
+        match difference {
+            // A run that is killed between the two writes leaves a log that is ahead.
+            Some(difference) if result.is_interrupted => result.verdict.notes.push(format!(
+                "of intervals.hlog: {difference}; the run was killed while it wrote, or one of the two files is damaged"
+            )),
+            Some(difference) => return Err(StoredError::Counts { path: log_path, difference }),
+            None => {}
+        }
         Ok(Stored { path: path.to_owned(), result, seconds, log })
     }
 
@@ -127,6 +149,54 @@ pub(crate) fn latency_of<'t>(tally: &'t mut Tally, labels: &[String], tag: &str)
     }
 }
 
+/// The tags of an interval log, and how many times the summary says that each has. Members that came later are left out where
+/// a summary has none.
+fn logged(summary: &Summary) -> Vec<(String, u64)> {
+    let Summary { latency, sessions, requests, .. } = summary;
+    let whole = [
+        (RESPONSE, latency.response.count),
+        ("lag", latency.lag.count),
+        ("first_byte", latency.first_byte.count),
+        ("connect", latency.connect.count),
+        ("tls", latency.tls.count),
+        ("session", sessions.response.count),
+        ("unfinished_age", requests.unfinished_age.count),
+    ];
+    let steps = summary.steps.iter().flat_map(|(label, step)| {
+        let always = [("response", step.response.count), ("service", step.service.count)];
+        let later =
+            [("queue", step.queue.count), ("total", step.total.as_ref().map_or(0, |view| view.count))];
+        let times = always.into_iter().chain(later.into_iter().filter(|(_, count)| *count > 0));
+        let times = times.map(move |(kind, count)| (format!("{label}.{kind}"), count));
+        // What is left of the response times is `ok`, which has no line of its own.
+        let others = step.outcome_response.iter().filter(|(outcome, _)| *outcome != "ok");
+        times.chain(others.map(move |(outcome, view)| (format!("{label}.outcome.{outcome}"), view.count)))
+    });
+    whole.into_iter().map(|(tag, count)| (tag.to_owned(), count)).chain(steps).collect()
+}
+
+/// The first tag of which the log has another number of times than were counted.
+fn difference(
+    result: &mut RunResult,
+    lines: &[Line<'_>],
+    counts: &[(String, u64)],
+) -> Result<Option<String>, ReadError> {
+    let mut response = Latency::new();
+    for line in lines.iter().filter(|line| line.tag == RESPONSE) {
+        line.add_to(&mut response)?;
+    }
+    let RunResult { tally, labels, .. } = result;
+    let found = counts.iter().find_map(|(tag, counted)| {
+        let read = match tag.as_str() {
+            RESPONSE => response.count(),
+            tag => latency_of(tally, labels, tag).map_or(0, |latency| latency.count()),
+        };
+        (read != *counted)
+            .then(|| format!("it has {read} times of {tag:?}, and summary.json counts {counted}"))
+    });
+    Ok(found)
+}
+
 fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<RunResult, ReadError> {
     let labels: Vec<String> = summary.steps.keys().cloned().collect();
     let mut tally = Tally::new(labels.len());
@@ -158,6 +228,8 @@ fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<R
     sessions.failed = part.failed;
     sessions.not_sent = part.not_sent;
     tally.warmup_requests = summary.requests.warmup;
+    let after_end = &summary.requests.after_end;
+    tally.after_end = AfterEnd { sent: after_end.sent, errors: after_end.errors };
     let run = summary.run;
     let nanos = |millis: f64| (millis * 1e6) as u64;
     tally.busy_nanos = nanos(run.mean_in_flight * run.measured_ms);

@@ -82,6 +82,15 @@ pub(super) struct RequestsPart {
     pub(super) unfinished: u64,
     pub(super) unfinished_age: LatencyView,
     pub(super) warmup: u64,
+    #[serde(default)]
+    pub(super) after_end: AfterEndPart,
+}
+
+/// Requests of after the measured time.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct AfterEndPart {
+    pub(super) sent: u64,
+    pub(super) errors: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -192,6 +201,8 @@ impl Summary {
             sessions.not_sent,
             requests.checks_failed,
             requests.warmup,
+            requests.after_end.sent,
+            requests.after_end.errors,
             connections.opened,
             connections.failed,
             connections.closed_idle,
@@ -303,6 +314,7 @@ impl From<&RunResult> for Summary {
                 unfinished: tally.sent().saturating_sub(tally.finished()),
                 unfinished_age: view(&tally.unfinished_age),
                 warmup: tally.warmup_requests,
+                after_end: AfterEndPart { sent: tally.after_end.sent, errors: tally.after_end.errors },
             },
             outcomes: tally.outcomes(),
             latency: LatencyPart {

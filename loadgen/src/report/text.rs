@@ -79,6 +79,14 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
         out,
         "Requests  {finished} finished, {errors} with an outcome the scenario does not expect ({share:.2} %)"
     )?;
+    let after_end = tally.after_end;
+    if after_end.sent > 0 {
+        writeln!(
+            out,
+            "          {} more were sent after the measured time, {} with an outcome the scenario does not expect; no other figure has them",
+            after_end.sent, after_end.errors
+        )?;
+    }
     writeln!(out)?;
 
     writeln!(out, "Outcomes")?;
