@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Compares ours with the peers that this machine has: CPU per request of the one process, rate, memory, as ratios measured in turn.
 #
-#   cargo build --release && cargo build --release -p benches --example constant
-#   benches/compare.sh [clients|open|servers]...        all three without a word
+#   cargo build --release --workspace --examples --bins
+#   benches/compare.sh [clients|open|skills|servers]...        all four without a word
 #
 # clients   who calls, 64 connections, each at full speed: wrk, oha, dealer-loadgen; the server is examples/constant
 # open      who calls, 5,000 requests a second: oha -q 5000, dealer-loadgen --rate 5000/s with two lengths of --slot
+# skills    what dealer-sim adds to hyper: examples/bare, and three skills of dealer-sim with its journal, called by wrk
 # servers   who answers, called by wrk over 64 connections: nginx, WireMock, Mockoon, dealer-sim
 #
 # The server runs on core 0 and the client on core 1, in rounds: one of each, and again. The median counts. Set by variables:
@@ -31,7 +32,7 @@ oha=$(find_peer oha "${OHA:-}" oha) || missing+=(oha)
 nginx=$(find_peer nginx nginx /usr/sbin/nginx) || missing+=(nginx)
 java=$(find_peer java java) && [ -f "${WIREMOCK_JAR:-}" ] || missing+=("WireMock (java, and WIREMOCK_JAR)")
 mockoon=$(find_peer mockoon "${MOCKOON:-}" mockoon-cli) || missing+=("Mockoon (mockoon-cli)")
-for need in "$bin/dealer-sim" "$bin/dealer-loadgen" "$bin/examples/constant" /usr/bin/time; do
+for need in "$bin/dealer-sim" "$bin/dealer-loadgen" "$bin/examples/constant" "$bin/examples/bare" /usr/bin/time; do
     [ -x "$need" ] || { echo "$need is not there: see the head of this file"; exit 1; }
 done
 
@@ -139,15 +140,51 @@ open() {
     echo "dealer-loadgen was late by (ms, p50 and p99, with the usual slot of 100us): $lag"
 }
 
-# served NAME URL: wrk calls the server that runs, whose own CPU and memory are noted.
+# served NAME URL [SCRIPT]: wrk calls the server that runs, whose own CPU and memory are noted.
 served() {
-    local before after requests
+    local before after requests script=${3:-post}
     before=$(awk '{ print $14 + $15 }' "/proc/$server/stat")
-    taskset -c 1 "$wrk" -t1 -c64 -d"${each}s" -s "$work/post.lua" "$2" >"$work/out"
+    taskset -c 1 "$wrk" -t1 -c64 -d"${each}s" -s "$work/$script.lua" "$2" >"$work/out"
     after=$(awk '{ print $14 + $15 }' "/proc/$server/stat")
     requests=$(of_wrk)
     awk -v ticks="$((after - before))" -v hz="$(getconf CLK_TCK)" -v n="$requests" -v s="$each" '/VmHWM/ {
         printf "%.3f %.0f %.0f\n", ticks / hz * 1e6 / n, n / s, $2 / 1024 }' "/proc/$server/status" >>"$work/of-$1"
+}
+
+# script NAME STEM PAYLOAD: a script of wrk that calls a skill; @N@ in the payload is another number for each request
+script() {
+    {
+        head -1 "$work/post.lua"
+        grep '^wrk.headers' "$work/post.lua"
+        echo "local n, front, back = 0, [==[{\"jsonrpc\":\"2.0\",\"id\":\"req-1\",\"method\":\"SendMessage\",\"params\":{\"message\":{\"messageId\":\"3f2c0b0e-6a57-4d3e-9a8e-8f4f3a0c2f11\",\"contextId\":\"ctx-1\",\"role\":\"ROLE_USER\",\"parts\":[{\"data\":]==], [==[,\"mediaType\":\"application/vnd.autoagent.$2-request+json\"}]},\"configuration\":{\"acceptedOutputModes\":[\"application/vnd.autoagent.$2-response+json\"]}}}]==]"
+        if [ "${3#*@N@}" = "$3" ]; then
+            echo "wrk.body = front .. [==[$3]==] .. back"
+        else
+            echo "function request() n = n + 1; return wrk.format(nil, nil, nil, front .. ([==[$3]==]):gsub('@N@', n) .. back) end"
+        fi
+    } >"$work/$1.lua"
+}
+
+skills() {
+    [ -n "$wrk" ] || { echo "who answers is called by wrk, which is not here"; return; }
+    local sim=http://127.0.0.1:18872/a2a bare=http://127.0.0.1:18876/ vin granted
+    start $bare "$bin/examples/bare" 127.0.0.1:18876
+    local hyper=$server
+    start $sim "$bin/dealer-sim" serve --listen 127.0.0.1:18872 --admin 127.0.0.1:18877 --threads 1
+    vin=$(curl -s http://127.0.0.1:18877/fixtures | grep -o '"available_vin":"[^"]*"' | cut -d'"' -f4)
+    granted=$(date -u -d '1 hour ago' +%Y-%m-%dT%H:%M:%SZ)
+    script vehicle vehicle-detail "{\"type\":\"inventory.vehicle.request\",\"vin\":\"$vin\"}"
+    script search inventory-search '{"type":"inventory.search.request","filters":{"condition":["used","cpo","new"],"year_min":2015,"price_max":90000},"sort":{"field":"price","order":"asc"},"pagination":{"limit":20}}'
+    script lead lead-submit "{\"type\":\"lead.submit.request\",\"customer\":{\"first_name\":\"Ada\",\"last_name\":\"Lee\",\"email\":\"ada.@N@@example.com\"},\"consent\":{\"granted_at\":\"${granted}\",\"allowed_channels\":[\"email\"],\"consent_text\":\"I agree to be contacted.\",\"scope\":[\"lead_submission\"]},\"source_agent\":{\"name\":\"wrk\"},\"idempotency_key\":\"key-@N@\"}"
+    for _ in $(seq "$rounds"); do
+        server=$hyper
+        served hyper-constant $bare
+        server=${pids[-1]}
+        for skill in vehicle search lead; do served "dealer-sim-$skill" $sim $skill; done
+    done
+    stop "$hyper"
+    stop "${pids[-1]}"
+    table "Servers: what dealer-sim adds to hyper, called by wrk over 64 connections" hyper-constant dealer-sim-vehicle dealer-sim-search dealer-sim-lead
 }
 
 servers() {
@@ -204,8 +241,8 @@ JSON
 }
 
 [ ${#missing[@]} -eq 0 ] || printf 'not found here, so not compared: %s\n' "${missing[@]}"
-for part in "${@:-clients open servers}"; do
+for part in "${@:-clients open skills servers}"; do
     for one in $part; do
-        case $one in clients | open | servers) "$one" ;; *) echo "no such part: $one"; exit 1 ;; esac
+        case $one in clients | open | skills | servers) "$one" ;; *) echo "no such part: $one"; exit 1 ;; esac
     done
 done

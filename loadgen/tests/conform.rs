@@ -15,6 +15,7 @@ use dealer_loadgen::conform::{
     junit, text,
 };
 use dealer_loadgen::transport::{Options, Reuse};
+use dealer_sim::dealer::clock::ClockMode;
 use dealer_sim::journal::Limits;
 use dealer_sim::protocol::{Contract, HeaderMode};
 use dealer_sim::{Dealer, DealerBuilder};
@@ -96,6 +97,16 @@ fn the_simulator_keeps_every_rule_under_every_contract_and_header_mode() {
             assert!(not_run <= 4, "{told}");
             assert!(report.results.len() >= 120);
         }
+    }
+}
+
+#[test]
+fn a_dealer_whose_clock_stands_in_another_year_conforms() {
+    for at in ["2024-06-01T12:00:00Z", "2031-01-01T00:00:00Z"] {
+        let clock = ClockMode::Frozen(at.parse().unwrap());
+        let report = judged(Dealer::builder().clock(clock), |_| {}).unwrap();
+        assert_eq!(report.verdict, Verdict::Conforms, "{at}: {}", text(&report));
+        assert_eq!(report.counts(Certainty::Must)[2], 0, "{at}: {}", text(&report));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dealer_sim::protocol::{Contract, Skill};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::evidence::{Answer, CardSeen, Exchange, Unanswered, holds_document, read};
@@ -41,6 +42,8 @@ pub(super) struct Caller<'a> {
     number: u64,
     listened: usize,
     tag: String,
+    /// What time it is for the dealer, as far as is known.
+    dealer_time: Timestamp,
     pub(super) exchanges: Vec<Exchange>,
     pub(super) stopped: Option<String>,
 }
@@ -66,9 +69,24 @@ impl<'a> Caller<'a> {
             listened: 0,
             // Keys and customers of two runs must differ, or a dealer takes the second for the first.
             tag: format!("{:x}", clock.started().as_microsecond()),
+            dealer_time: clock.started(),
             exchanges: Vec::new(),
             stopped: None,
         })
+    }
+
+    /// Takes note of when listings were last updated. A dealer says so once a business day (AAP digest, section f); one whose
+    /// newest word is weeks old lives in another time, as a test system with a frozen clock does, and a consent given today would be
+    /// given in its future.
+    pub(super) fn note_updates(&mut self, vehicles: &[Value]) {
+        const WEEKS: SignedDuration = SignedDuration::from_hours(14 * 24);
+        let updates = vehicles.iter().filter_map(|vehicle| vehicle["updated_at"].as_str()?.parse().ok());
+        let started = self.clock.started();
+        if let Some(newest) =
+            updates.max().filter(|newest: &Timestamp| started.duration_since(*newest) > WEEKS)
+        {
+            self.dealer_time = newest;
+        }
     }
 
     pub(super) fn contract(&self) -> Contract {
@@ -83,7 +101,7 @@ impl<'a> Caller<'a> {
     /// A lead that a dealer takes, of a customer of its own.
     pub(super) fn lead(&self, of: &str) -> Value {
         // A little in the past: clocks differ.
-        let granted = self.clock.started() - jiff::SignedDuration::from_secs(3600);
+        let granted = self.dealer_time - SignedDuration::from_secs(3600);
         let granted = granted.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut lead = lead(&granted, &format!("{of}-{}", self.tag));
         if self.endpoint.contract.features.agent_as_text {

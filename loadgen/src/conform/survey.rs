@@ -105,6 +105,7 @@ async fn searches(caller: &mut Caller<'_>) -> Value {
     let whole_vehicle =
         |vehicle: &&Value| ["vin", "make", "model"].iter().all(|name| vehicle[*name].is_string());
     let Some(vehicle) = vehicles.iter().find(whole_vehicle).or(vehicles.first()) else { return Value::Null };
+    caller.note_updates(&vehicles);
     filters(caller, vehicle, &vehicles).await;
     walk(caller).await;
     vehicle.clone()

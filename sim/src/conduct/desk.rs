@@ -1,5 +1,6 @@
-//! Where conduct is asked for: one judge of all that was seen, and one for each named test. They read the journal when they
-//! are asked and, once somebody has asked, at intervals.
+//! Where conduct is asked for: one judge of all that was seen, and one for each named test. They read the journal at intervals
+//! and when they are asked. Where it has dropped entries before the first time that anybody asked, they wait until somebody
+//! does: what is unknown by then does not get better, and a load test need not pay for it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -45,7 +46,7 @@ struct Test {
 #[derive(Debug)]
 struct Inner {
     /// Whether anybody has asked.
-    is_wanted: bool,
+    was_asked: bool,
     subscriber: Subscriber,
     held: Vec<Entry>,
     judge: Judge,
@@ -55,7 +56,7 @@ struct Inner {
 impl Inner {
     fn new(judge: Judge) -> Inner {
         let subscriber = Subscriber::new(Filter::default());
-        Inner { is_wanted: false, subscriber, held: Vec::new(), judge, tests: Vec::new() }
+        Inner { was_asked: false, subscriber, held: Vec::new(), judge, tests: Vec::new() }
     }
 
     /// Judges what the journal has, but for what arrived after `until`: earlier calls may still be under way.
@@ -122,16 +123,16 @@ impl ConductDesk {
     fn up_to_date(&self, journal: &Journal) -> MutexGuard<'_, Inner> {
         journal.settle();
         let mut inner = self.lock();
-        inner.is_wanted = true;
+        inner.was_asked = true;
         inner.catch_up(journal, u64::MAX);
         inner
     }
 
-    /// Judges what has come since, if anybody has asked for conduct: to be called at intervals, so that the journal loses
-    /// less before it is read. `now_ns` is the traffic clock.
+    /// Judges what has come since: to be called at intervals, and before entries are cleared, so that the journal loses less
+    /// before it is read. `now_ns` is the traffic clock.
     pub fn keep_up(&self, journal: &Journal, now_ns: u64) {
         let mut inner = self.lock();
-        if inner.is_wanted {
+        if inner.was_asked || inner.subscriber.missed() == 0 {
             inner.catch_up(journal, now_ns.saturating_sub(HOLD_NS));
         }
     }
@@ -139,10 +140,10 @@ impl ConductDesk {
     /// Forgets everything, and begins again with what is recorded from now on.
     pub fn clear(&self, journal: &Journal) {
         let mut inner = self.lock();
-        let is_wanted = inner.is_wanted;
+        let was_asked = inner.was_asked;
         inner.catch_up(journal, u64::MAX);
         let subscriber = inner.subscriber.clone().without_missed();
-        *inner = Inner { is_wanted, subscriber, ..Inner::new(inner.judge.anew()) };
+        *inner = Inner { was_asked, subscriber, ..Inner::new(inner.judge.anew()) };
     }
 
     /// The report on all that was seen, of every client.

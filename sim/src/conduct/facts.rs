@@ -184,9 +184,8 @@ impl<'e> Facts<'e> {
             Outcome::Ok => return None,
             // What a client may send again by RFC 9110, 15.5.9, RFC 8470, 5.2, and RFC 6585, 4.
             Outcome::Http(408 | 425 | 429 | 500..=599) => return Some(Failure::Retryable),
-            // A redirection is followed with the same request.
-            Outcome::Http(0..=399) => return Some(Failure::Lost),
-            Outcome::Http(_) => return Some(Failure::Final),
+            // A redirection is followed with the same request, and no other status says whether it would fail again.
+            Outcome::Http(_) => return Some(Failure::Lost),
             Outcome::Rpc(-32_603) => true,
             Outcome::Rpc(_) => false,
             Outcome::Aap(code) => matches!(code, AapCode::RateLimited | AapCode::InternalError),

@@ -207,8 +207,8 @@ pub(crate) fn check_delay(name: &str) {
             let (stalled, free): (Vec<_>, Vec<_>) = calls.iter().partition(|(took, _)| *took > 100 * MS);
             assert!(stalled.len() >= 5 && free.len() >= 8, "{calls:?}");
             for (_, ended) in stalled {
-                // All of them go on together, when the stall ends.
-                assert!(ended.as_millis() % 600 < 150, "{ended:?}");
+                // All of them go on together, when the stall ends; the plan took force a little before `since`.
+                assert!((ended.as_millis() + 50) % 600 < 200, "{ended:?}");
             }
         }
         "card_slow" => {

@@ -495,7 +495,7 @@ fn skills_served(seen: &Evidence) -> Finding {
     for skill in Skill::ALL {
         let calls: Vec<_> =
             seen.exchanges.iter().filter(|e| e.is_ordinary && e.skill == Some(skill)).collect();
-        count += calls.len();
+        count += calls.iter().filter(|exchange| exchange.unjudgeable().is_none()).count();
         if !calls.is_empty() && calls.iter().all(unsupported) {
             breaches.push(format!("the card offers {skill}; {}", calls[0].quote()));
         }
@@ -503,7 +503,7 @@ fn skills_served(seen: &Evidence) -> Finding {
     for exchange in seen.all("card.skill ").filter(unsupported) {
         breaches.push(format!("the card offers it; {}", exchange.quote()));
     }
-    Finding::of(breaches, count, "no skill was called")
+    Finding::of(breaches, count, "no call of a skill was answered")
 }
 
 fn contract_served(seen: &Evidence) -> Finding {

@@ -116,7 +116,13 @@ pub(super) fn envelope(case: &mut Case<'_>, client: &mut Client) {
         return;
     }
     let is_refused = matches!(facts.outcome(), Outcome::Rpc(-32_700 | -32_600)) && !facts.is_made_up();
-    let is_rpc = !is_refused && facts.request.as_ref().is_some_and(|request| request["method"].is_string());
+    // What lacks an id is a rule of its own.
+    let has_id = |request: &Value| request["id"].is_string() || request["id"].is_number();
+    let lacks_id = |request: &Value| request["jsonrpc"] == "2.0" && !has_id(request);
+    let is_rpc = facts
+        .request
+        .as_ref()
+        .is_some_and(|request| request["method"].is_string() && (!is_refused || lacks_id(request)));
     case.check(R::JsonRpc, is_rpc, &[], || "the body is no JSON-RPC 2.0 request".to_owned());
     let head = facts.head();
     if head.version != Sent::Free {
@@ -137,7 +143,10 @@ pub(super) fn envelope(case: &mut Case<'_>, client: &mut Client) {
     }
     let Some(request) = facts.request.as_ref().filter(|_| is_rpc) else { return };
     let id = &request["id"];
-    case.check(R::RequestId, id.is_string() || id.is_number(), &[], || "there is no id".to_owned());
+    case.check(R::RequestId, id.is_string() || id.is_number(), &[], || match id {
+        Value::Null => "there is no id".to_owned(),
+        _ => "the id is neither a string nor a number".to_owned(),
+    });
     in_flight(case, client, id);
     let is_old = speaks_0_3(request, facts.method());
     case.check(R::Dialect, !is_old, &[], || {

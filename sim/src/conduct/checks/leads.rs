@@ -199,13 +199,34 @@ fn names_somebody(text: &str) -> bool {
     let is_email = text.split(|c: char| c.is_whitespace() || "<>,;()\"".contains(c)).any(|word| {
         // The user part of a URL is no address.
         let Some((user, host)) = word.split_once('@').filter(|_| !word.contains("://")) else { return false };
-        !user.is_empty() && host.split_once('.').is_some_and(|(name, top)| !name.is_empty() && top.len() >= 2)
+        // A version (`agent@1.2.3`) ends in a number, a top-level domain in letters (RFC 3696, section 2); what follows a colon
+        // is a path (`git@host:path`).
+        let is_host = host.rsplit_once('.').is_some_and(|(name, top)| {
+            !name.is_empty() && top.len() >= 2 && top.chars().all(char::is_alphabetic)
+        });
+        !user.is_empty() && is_host && !host.contains(':')
     });
     is_email
+        || names_us_number(text)
         || text.match_indices('+').any(|(at, _)| {
             let number = text[at + 1..].chars().take_while(|c| c.is_ascii_digit() || " -().".contains(*c));
             number.filter(char::is_ascii_digit).count() >= 9
         })
+}
+
+/// Whether a text holds a number as it is written in North America: three, three and four digits, parted by `-`, `.` or a
+/// blank, the first three perhaps in parentheses. Ten digits in a row may be anything.
+fn names_us_number(text: &str) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { 'd' } else { c }).collect();
+    ["ddd-ddd-dddd", "ddd.ddd.dddd", "ddd ddd dddd", "(ddd) ddd-dddd", "(ddd)ddd-dddd"].iter().any(
+        |pattern| {
+            shape.match_indices(pattern).any(|(at, _)| {
+                let is_open = |letter: Option<char>| letter != Some('d');
+                is_open(shape[..at].chars().next_back())
+                    && is_open(shape[at + pattern.len()..].chars().next())
+            })
+        },
+    )
 }
 
 #[cfg(test)]
@@ -214,11 +235,18 @@ mod tests {
 
     #[test]
     fn addresses_and_numbers_are_seen_and_others_are_not() {
-        for text in ["write to anna@example.com", "<a.b@c.de>", "call +1 (555) 010-0199", "+15550100199"] {
+        for text in ["write to anna@example.com", "<a.b@c.de>", "call +1 (555) 010-0199", "+15550100199"]
+            .into_iter()
+            .chain(["415-555-0134", "tel 1-415-555-0134.", "(415) 555-0134", "415.555.0134", "415 555 0134"])
+        {
             assert!(names_somebody(text), "{text}");
         }
         for text in [
             "red suv @ 20000",
+            "langchain@0.3.1",
+            "buyer@2026.12.01",
+            "git@github.com:org/repo.git",
+            "1415-555-01345",
             "2026-01-01T12:00:00+00:00",
             "https://a@b.example.com/x",
             "+ 2",

@@ -20,6 +20,19 @@ fn ms(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
+/// What stands for the conversation of calls that open one.
+fn opening_of(dealer: &str) -> String {
+    format!("{dealer} ")
+}
+
+/// Whose turn it is. A contextId that no reply has named before opens a conversation, as none does: a caller may make one up
+/// for each attempt.
+fn thread(facts: &Facts<'_>, client: &Client) -> String {
+    let asked = facts.said("contextId").unwrap_or_default();
+    let is_known = client.contexts.get(&asked.to_owned()).is_some_and(|known| known.seq < facts.seq());
+    if is_known { facts.thread() } else { opening_of(&facts.entry.dealer) }
+}
+
 pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     let facts = case.facts;
     let (Some(payload), Some(skill)) = (facts.payload(), facts.skill()) else {
@@ -31,9 +44,22 @@ pub(super) fn judge(case: &mut Case<'_>, client: &mut Client) {
     let skipped: &[&str] =
         if skill == Skill::LeadSubmit { &["idempotency_key", "submitted_at"] } else { &[] };
     // A lead names its customer; other requests are told apart by their conversation.
-    let thread = if skill == Skill::LeadSubmit { dealer.clone() } else { facts.thread() };
-    let same = format!("{thread} {} {:x}", skill.id(), print_of(payload, skipped));
-    let key = crate::stable::stable_hash(10, same.as_bytes());
+    let thread = if skill == Skill::LeadSubmit { dealer.clone() } else { thread(facts, client) };
+    let key_in = |thread: &str| {
+        let same = format!("{thread} {} {:x}", skill.id(), print_of(payload, skipped));
+        crate::stable::stable_hash(10, same.as_bytes())
+    };
+    let key = key_in(&thread);
+    // One that failed as an opening call may be sent again in the conversation that another call has opened meanwhile. Whether
+    // the same customer sends it is not known, so that this clears it and accuses nobody.
+    let opening = key_in(&opening_of(dealer));
+    if opening != key
+        && let Some(first) = client.attempts.get(&opening).filter(|it| it.failure == Some(Failure::Retryable))
+    {
+        let first = Attempt { failure: None, ..first.clone() };
+        client.attempts.put(opening, first);
+        case.check(R::RetryMade, true, &[], String::new);
+    }
     let lead_key = payload["idempotency_key"].as_str().map(str::to_owned);
     // One that came before the failure was told is no retry of it.
     let before = client.attempts.get(&key).filter(|before| before.ended <= facts.arrived).cloned();
@@ -179,7 +205,7 @@ pub(super) fn faults(case: &mut Case<'_>, client: &mut Client) {
     if facts.aap() == Some(AapCode::RateLimited) || facts.failure() == Some(Failure::Lost) {
         return;
     }
-    let key = crate::stable::stable_hash(13, format!("{} {}", facts.thread(), skill.id()).as_bytes());
+    let key = crate::stable::stable_hash(13, format!("{} {}", thread(facts, client), skill.id()).as_bytes());
     let before = client.refused.get(&key).filter(|before| !before.places.is_empty()).cloned();
     // An unchanged request mends nothing; that is a rule of its own.
     let was_mended = |before: &Refused| facts.arrived >= before.told && before.exact != exact && !is_made_up;

@@ -367,6 +367,47 @@ fn several_customers_of_a_client_are_told_apart_by_their_conversations() {
 }
 
 #[test]
+fn a_contextid_made_up_for_each_attempt_hides_no_retry() {
+    let mut talk = Talk::default();
+    talk.card();
+    for attempt in 0..10 {
+        if attempt == 0 {
+            talk.call(Skill::InventoryVehicle, json!({ "vin": "V" }));
+        } else {
+            talk.again(20, false);
+        }
+        let own = format!("c-{attempt}");
+        talk.edit_message(|message| message["contextId"] = own.clone().into());
+        talk.last().conversation = Some(own);
+        talk.fails(InternalError, true, &json!({}));
+    }
+    let broken = talk.with(Status::Broken);
+    assert!(broken.contains("retry.back_off") && broken.contains("retry.retry_budget"), "{broken:?}");
+    // What failed before there was a conversation, and is sent again in the one that another call has opened meanwhile.
+    let mut talk = Talk::default();
+    talk.card().filtered(1).fails(InternalError, true, &json!({})).last().conversation = None;
+    talk.search().filtered(1);
+    assert_eq!(talk.with(Status::Broken), BTreeSet::new(), "{}", talk.judge().report(None));
+}
+
+#[test]
+fn a_call_without_an_id_breaks_the_rule_of_ids() {
+    let mut talk = Talk::default();
+    talk.opened().filtered(1).edit(|request| _ = request.as_object_mut().unwrap().remove("id"));
+    talk.last().outcome = Outcome::Rpc(-32_600);
+    let broken = talk.with(Status::Broken);
+    assert!(broken.contains("envelope.request_id") && !broken.contains("envelope.json_rpc"), "{broken:?}");
+}
+
+#[test]
+fn a_gateway_that_answers_404_has_not_said_that_it_is_final() {
+    let mut talk = Talk::default();
+    talk.opened().filtered(1).last().outcome = Outcome::Http(404);
+    talk.again(1_000, false);
+    assert!(!talk.with(Status::Broken).contains("retry.not_retryable"));
+}
+
+#[test]
 fn a_payload_that_was_refused_with_a_wrong_media_type_is_known_by_its_type() {
     let mut talk = Talk::default();
     talk.opened().page(20).edit_message(|message| message["parts"][0]["mediaType"] = "text/plain".into());
