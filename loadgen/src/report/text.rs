@@ -106,12 +106,12 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
         out,
         "response: from the time a request was meant to start, waiting included: what a buyer feels. service: from the send."
     )?;
+    let (mean, little) = (result.mean_in_flight(), result.little_in_flight());
+    // Rounded first: a hundredth of nothing has no sign, and -0.0 + 0.0 is 0.0.
+    let difference = ((mean - little) * 100.0).round() / 100.0 + 0.0;
     writeln!(
         out,
-        "Little's law: {:.2} requests in flight on average; rate x (queue + service) gives {:.2}; difference {:+.2}.",
-        result.mean_in_flight(),
-        result.little_in_flight(),
-        result.mean_in_flight() - result.little_in_flight()
+        "Little's law: {mean:.2} requests in flight on average; rate x (queue + service) gives {little:.2}; difference {difference:+.2}."
     )?;
     if result.checks_failed > 0 {
         writeln!(out)?;

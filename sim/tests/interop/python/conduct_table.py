@@ -4,9 +4,10 @@ usage: conduct_table.py SHOWN CONDUCT.md; with UPDATE_CONDUCT=1 the file is writ
 """
 
 import json
-import os
 import sys
 from pathlib import Path
+
+from held import hold
 
 HEAD = """\
 # How the official SDKs behave as buyer agents
@@ -46,15 +47,7 @@ def table(shown):
 def main():
     folder, path = Path(sys.argv[1]), Path(sys.argv[2])
     made = table({way: json.loads((folder / f"{way}.json").read_text()) for way in WAYS})
-    if os.environ.get("UPDATE_CONDUCT"):
-        path.write_text(made)
-    there = path.read_text() if path.exists() else ""
-    if there != made:
-        for old, new in zip(there.splitlines(), made.splitlines()):
-            if old != new:
-                print(f"- {old}\n+ {new}")
-        sys.exit(f"{path} is not what this run showed; UPDATE_CONDUCT=1 writes it anew")
-    print(f"conduct: {made.count('| `')} rows agree with {path.name}")
+    hold(path, made, "UPDATE_CONDUCT", "conduct")
 
 
 main()

@@ -4,9 +4,10 @@ usage: faults_table.py SHOWN FAULTS.md; with UPDATE_FAULTS=1 the file is written
 """
 
 import json
-import os
 import sys
 from pathlib import Path
+
+from held import hold
 
 HEAD = """\
 # What each official SDK shows of each fault
@@ -43,15 +44,7 @@ def table(python, node):
 def main():
     shown, path = Path(sys.argv[1]), Path(sys.argv[2])
     made = table(*(json.loads((shown / f"{name}.json").read_text()) for name in ("python", "node")))
-    if os.environ.get("UPDATE_FAULTS"):
-        path.write_text(made)
-    there = path.read_text() if path.exists() else ""
-    if there != made:
-        for old, new in zip(there.splitlines(), made.splitlines()):
-            if old != new:
-                print(f"- {old}\n+ {new}")
-        sys.exit(f"{path} is not what this run showed; UPDATE_FAULTS=1 writes it anew")
-    print(f"faults: {made.count('| `')} rows agree with {path.name}")
+    hold(path, made, "UPDATE_FAULTS", "faults")
 
 
 main()
