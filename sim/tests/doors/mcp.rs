@@ -39,7 +39,7 @@ pub(super) fn request(method: &str, mut params: Value) -> Value {
 }
 
 /// The header fields that a modern request must have.
-pub(super) fn headers<'b>(body: &'b Value) -> Vec<(&'static str, &'b str)> {
+pub(super) fn headers(body: &Value) -> Vec<(&'static str, &str)> {
     let mut all = vec![
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
