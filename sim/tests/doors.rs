@@ -6,6 +6,8 @@
 mod mcp;
 #[path = "doors/reports.rs"]
 mod reports;
+#[path = "doors/rmcp.rs"]
+mod rmcp;
 mod support;
 
 use serde_json::{Value, json};

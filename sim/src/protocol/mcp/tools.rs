@@ -1,6 +1,6 @@
 //! What the server says of itself and of its tools (BINDINGS b.2, c.2).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{LEGACY, SERVER_NAME, VERSIONS, tool_name};
 use crate::protocol::contract::Contract;
@@ -103,7 +103,31 @@ fn input_schema(contract: Contract, skill: Skill) -> Value {
             members.remove(keyword);
         }
     }
+    split_types(&mut schema);
     schema
+}
+
+/// Writes each list of types as alternatives of one type each: what maps schemas onto a dialect with single types (some models'
+/// functions) can then keep them.
+fn split_types(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(split_types);
+            if let Some(Value::Array(types)) = members.get("type") {
+                let alternative = |kind: &Value| match kind.as_str() {
+                    Some("null") => json!({ "type": kind }),
+                    _ => Value::Object(Map::from_iter(members.clone().into_iter().map(|(name, value)| {
+                        let value = if name == "type" { kind.clone() } else { value };
+                        (name, value)
+                    }))),
+                };
+                let alternatives: Vec<Value> = types.iter().map(alternative).collect();
+                *schema = json!({ "anyOf": alternatives });
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(split_types),
+        _ => {}
+    }
 }
 
 fn words(skill: Skill) -> (&'static str, &'static str) {
@@ -162,6 +186,7 @@ mod tests {
                     }
                     walk(schema, &mut |members| {
                         assert!(!members.contains_key("$ref") && !members.contains_key("x-mcp-header"));
+                        assert!(!members.get("type").is_some_and(Value::is_array), "{members:?}");
                     });
                 }
             }
