@@ -62,7 +62,7 @@ pub fn read_envelope(value: Value<'_>) -> Result<Envelope<'_>, BadEnvelope<'_>> 
 
 /// A raw `id` is skipped over, not decoded, by the parser; half of a surrogate pair would come back as text that no
 /// client can read.
-fn is_whole(raw: &str) -> bool {
+pub(super) fn is_whole(raw: &str) -> bool {
     !raw.contains("\\u") || serde_json::from_str::<String>(raw).is_ok()
 }
 

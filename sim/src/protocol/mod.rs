@@ -9,6 +9,7 @@ pub mod error;
 pub mod format;
 pub mod headers;
 pub mod json;
+pub mod mcp;
 pub mod pap;
 pub mod payload;
 pub mod schema;

@@ -20,6 +20,7 @@ use super::connection::Counted;
 use super::delivery::Outgoing;
 use super::directory::{self, Form};
 use super::events::Events;
+use super::mcp::Entry;
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::admin::{self, AdminReply, AdminRequest};
@@ -28,14 +29,14 @@ use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
 use crate::journal::{Outcome, Told};
 use crate::protocol::error::AapCode;
-use crate::protocol::{Binding, card, pap};
+use crate::protocol::{Binding, card, mcp, pap};
 use crate::stable::mix;
 use crate::world::{Card, Door, Site, World, entity_tag};
 
-type Reply = Response<Bytes>;
+pub(super) type Reply = Response<Bytes>;
 
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
@@ -49,14 +50,14 @@ const LINGER: Duration = Duration::from_secs(2);
 /// A reply buffer starts with this much room; most replies fit.
 const USUAL_REPLY: usize = 8 << 10;
 
-fn reply(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
+pub(super) fn reply(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(body.into());
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, content_type);
     reply
 }
 
-fn plain(status: StatusCode, text: impl Into<String>) -> Reply {
+pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Reply {
     let mut text = text.into();
     text.push('\n');
     reply(status, PLAIN, text)
@@ -222,6 +223,12 @@ impl Front {
                 Ok(reply) => return reply,
                 Err(refusal) => refusal,
             },
+            mcp::PATH | "/mcp/" if serves(door.site, Binding::Mcp) => {
+                match self.mcp_call(door.site, &head, &mut body).await {
+                    Ok(reply) => return reply,
+                    Err(refusal) => refusal,
+                }
+            }
             _ if path.starts_with(pap::BASE_PATH) && serves(door.site, Binding::Pap) => {
                 match pap::skill_at(path) {
                     Some(skill) => match self.call(door.site, Entrance::Pap(skill), &head, &mut body).await {
@@ -242,6 +249,20 @@ impl Front {
         };
         hear_out(&mut body).await;
         reply
+    }
+
+    /// Answers a request to the MCP endpoint, as [`Front::call`] does.
+    async fn mcp_call(&self, site: &Site, head: &Parts, body: &mut Incoming) -> Result<Reply, Reply> {
+        match super::mcp::enter(&self.0.shared.guests, &head.method, &head.headers) {
+            Entry::Answered(reply) => {
+                self.note_other(site, head);
+                Err(reply)
+            }
+            Entry::Open => {
+                let share = |reply| super::mcp::share(reply, &head.headers);
+                self.call(site, Entrance::Mcp, head, body).await.map(share).map_err(share)
+            }
+        }
     }
 
     async fn card(&self, door: Door<'_>, head: &Parts) -> Reply {
@@ -374,6 +395,9 @@ impl Front {
         };
         let status = StatusCode::from_u16(said.status).unwrap_or(StatusCode::OK);
         let mut reply = reply(status, JSON, out);
+        if status == StatusCode::ACCEPTED {
+            reply.headers_mut().remove(header::CONTENT_TYPE);
+        }
         if let Some(seconds) = said.retry_after_s {
             reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
