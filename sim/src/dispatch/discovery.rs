@@ -8,10 +8,42 @@ use super::noting::note_faults;
 use crate::dealer::Dealer;
 use crate::dealer::clock::Now;
 use crate::faults::effect::AnswerContext;
-use crate::faults::{Apply, Carried, Facts, FaultDesk, Script};
+use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
 use crate::journal::Notes;
 use crate::protocol::Binding;
 use crate::stable::stable_hash;
+
+/// What faults touch a request that is no call: to a path, through an interface; `key` is its stable key.
+pub(super) fn decide(
+    dealer: &Dealer,
+    request: &Request<'_>,
+    (path, binding): (&str, Binding),
+    key: u64,
+    now: Now,
+) -> Option<Decision> {
+    let desk = request.faults?;
+    let asked = request.asked();
+    if !desk.may_touch(asked.is_some()) {
+        return None;
+    }
+    let client = client_name(request);
+    let facts = Facts {
+        dealer: dealer.id(),
+        skill: None,
+        path: Some(path),
+        binding,
+        conversation: None,
+        client: &client,
+        vin: None,
+        key,
+        attempt: desk.engine.attempt(key),
+        request_effect: asked.as_deref(),
+        magic: None,
+        accepting: false,
+    };
+    let decision = desk.decide(dealer.spec().seed, facts, None, now.traffic_ns);
+    (!decision.is_empty()).then_some(decision)
+}
 
 /// Lets faults touch the agent card: its bytes are rewritten in place, and what is left for the rim is given back.
 pub fn touch_card(
@@ -22,32 +54,8 @@ pub fn touch_card(
     card: &mut Vec<u8>,
     notes: Option<&mut Notes>,
 ) -> Option<Box<Carried>> {
-    let desk = request.faults?;
-    let asked = request.asked();
-    if !desk.may_touch(asked.is_some()) {
-        return None;
-    }
     let spec = dealer.spec();
-    let key = stable_hash(7, path.as_bytes());
-    let client = client_name(request);
-    let facts = Facts {
-        dealer: dealer.id(),
-        skill: None,
-        path: Some(path),
-        binding: Binding::A2a,
-        conversation: None,
-        client: &client,
-        vin: None,
-        key,
-        attempt: desk.engine.attempt(key),
-        request_effect: asked.as_deref(),
-        magic: None,
-        accepting: false,
-    };
-    let decision = desk.decide(spec.seed, facts, None, now.traffic_ns);
-    if decision.is_empty() {
-        return None;
-    }
+    let decision = decide(dealer, request, (path, Binding::A2a), stable_hash(7, path.as_bytes()), now)?;
     let mut carried = Carried::default();
     if let Some(answer) = &decision.answer {
         let args = &answer.effect.args;

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
 
 mod accept;
+mod back;
 mod connection;
 mod delivery;
 mod directory;

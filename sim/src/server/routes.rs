@@ -9,21 +9,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use tokio::sync::watch;
 
+use super::Shared;
 use super::connection::Counted;
 use super::delivery::Outgoing;
 use super::directory::{self, Form};
-use super::events::Events;
 use super::mcp::Entry;
 use super::wire::Wire;
-use super::{Phase, Shared};
-use crate::admin::{self, AdminReply, AdminRequest};
 use crate::dispatch::{self, Entrance, Fields, Scratch, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
@@ -35,15 +32,14 @@ use crate::world::{Card, Door, Site, World, entity_tag};
 
 pub(super) type Reply = Response<Bytes>;
 
-const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
+pub(super) const SERVER: HeaderValue =
+    HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const FAULT_APPLIED: HeaderName = HeaderName::from_static("x-sim-fault-applied");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// Bytes of an admin body.
-const MAX_ADMIN_BODY: usize = 256 << 10;
 /// Bytes of a refused body that are still read, and for how long.
 const MAX_DISCARDED: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);
@@ -70,13 +66,13 @@ fn not_allowed(allow: &'static str) -> Reply {
 }
 
 /// Why a body could not be had.
-enum BodyError {
+pub(super) enum BodyError {
     TooLarge,
     TooSlow,
     Broken,
 }
 
-async fn read_body(body: &mut Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
+pub(super) async fn read_body(body: &mut Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
     let traffic = &shared.world.traffic;
     let read = tokio::time::timeout(shared.limits.body_timeout(), collect(body, most)).await;
     let result = read.unwrap_or(Err(BodyError::TooSlow));
@@ -124,7 +120,7 @@ async fn hear_out(body: &mut Incoming) {
 }
 
 impl BodyError {
-    fn reply(&self, most: usize) -> Reply {
+    pub(super) fn reply(&self, most: usize) -> Reply {
         let mut reply = match self {
             BodyError::TooLarge => {
                 plain(StatusCode::PAYLOAD_TOO_LARGE, format!("a body may have {most} bytes"))
@@ -229,6 +225,10 @@ impl Front {
                     Err(refusal) => refusal,
                 }
             }
+            _ if mcp::CARD_PATHS.contains(&path) && serves(door.site, Binding::Mcp) => match is_read {
+                true => super::mcp::card(door),
+                false => not_allowed("GET, HEAD"),
+            },
             _ if path.starts_with(pap::BASE_PATH) && serves(door.site, Binding::Pap) => {
                 match pap::skill_at(path) {
                     Some(skill) => match self.call(door.site, Entrance::Pap(skill), &head, &mut body).await {
@@ -534,101 +534,4 @@ fn http_date(instant: jiff::Timestamp) -> String {
 /// Whether a card of this instant is unchanged since a date. A date that cannot be read changes nothing.
 fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
     jiff::fmt::rfc2822::parse(since).is_ok_and(|since| issued.as_second() <= since.timestamp().as_second())
-}
-
-/// What `If-Match` holds: all its lines (RFC 9110, section 5.3). One that is no text matches nothing, and is not left out: the
-/// edit it guards would go through.
-fn if_match(head: &HeaderMap) -> Option<String> {
-    let lines = head.get_all(header::IF_MATCH).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
-    lines.map(String::from).reduce(|all, line| format!("{all}, {line}"))
-}
-
-fn admin_request<'a>(head: &'a Parts, if_match: Option<&'a str>, body: &'a [u8]) -> AdminRequest<'a> {
-    AdminRequest {
-        method: head.method.as_str(),
-        path: head.uri.path(),
-        query: head.uri.query().unwrap_or_default(),
-        if_match,
-        body,
-    }
-}
-
-/// The admin listener.
-#[derive(Clone)]
-pub(super) struct Admin {
-    pub(super) shared: Arc<Shared>,
-    pub(super) phase: watch::Receiver<Phase>,
-}
-
-impl Admin {
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Either<Full<Bytes>, Events>> {
-        let shared = &self.shared;
-        let (head, mut body) = request.into_parts();
-        let body = match read_body(&mut body, MAX_ADMIN_BODY, shared).await {
-            Ok(body) => body,
-            Err(error) => return error.reply(MAX_ADMIN_BODY).map(whole),
-        };
-        if let Some(reply) = self.stream(&head) {
-            return reply;
-        }
-        let tags = if_match(&head.headers);
-        let request = admin_request(&head, tags.as_deref(), &body);
-        let ready = shared.ready.load(Ordering::Relaxed);
-        let now = shared.clocks.now();
-        let answer = if admin::is_long(&request) {
-            // What takes long for a large stock or journal must not keep a health check waiting.
-            let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
-            let work = move || {
-                admin::handle(&shared.world, admin_request(&head, tags.as_deref(), &body), ready, now)
-            };
-            tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| admin::failed(&error.to_string()))
-        } else {
-            admin::handle(&shared.world, request, ready, now)
-        };
-        to_reply(answer).map(whole)
-    }
-
-    /// The journal's stream, if it is asked for.
-    fn stream(&self, head: &Parts) -> Option<Response<Either<Full<Bytes>, Events>>> {
-        if head.method != Method::GET {
-            return None;
-        }
-        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
-        let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
-        Some(match admin::journal::subscriber(&self.shared.world, path, query, last)? {
-            Err(refusal) => to_reply(refusal).map(whole),
-            Ok(subscriber) => match Events::open(&self.shared, subscriber, self.phase.clone()) {
-                Err(refusal) => plain(StatusCode::SERVICE_UNAVAILABLE, refusal).map(whole),
-                Ok(events) => stream(events),
-            },
-        })
-    }
-}
-
-fn whole(body: Bytes) -> Either<Full<Bytes>, Events> {
-    Either::Left(Full::new(body))
-}
-
-fn stream(events: Events) -> Response<Either<Full<Bytes>, Events>> {
-    let mut reply = Response::new(Either::Right(events));
-    let headers = reply.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::SERVER, SERVER);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    reply
-}
-
-fn to_reply(answer: AdminReply) -> Reply {
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
-    let headers = reply.headers_mut();
-    headers.insert(header::SERVER, SERVER);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
-        headers.insert(header::ETAG, etag);
-    }
-    if let Some(allow) = answer.allow {
-        headers.insert(header::ALLOW, HeaderValue::from_static(allow));
-    }
-    reply
 }
