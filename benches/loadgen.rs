@@ -34,6 +34,7 @@ fn outcomes(criterion: &mut Criterion) {
             context_id: None,
             skill,
             contract: Contract::V3_0,
+            binding: Binding::A2a,
         };
         let (outcome, _) = classify(200, Content::Json, &reply, &expected);
         assert_eq!(outcome.label(), wanted, "{}", String::from_utf8_lossy(&reply));

@@ -28,6 +28,7 @@ use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
 use crate::journal::{Notes, Outcome};
 use crate::protocol::Skill;
 use crate::protocol::call::{self, Envelope, Message};
+use crate::protocol::discovery::Paper;
 use crate::protocol::error::{
     self, AapCode, AapError, Detail, Failure, Occurrence, ProtocolError, write_aap_error,
     write_protocol_error,
@@ -493,13 +494,14 @@ impl Run<'_> {
     }
 }
 
-/// Lets faults touch the agent card: its bytes are rewritten in place, and what is left for the rim is given back.
-pub fn touch_card(
+/// Lets faults touch a document: its bytes are rewritten in place, and what is left for the rim is given back. `place` says
+/// which one it is and under which path it was asked for.
+pub fn touch_document(
     dealer: &Dealer,
     request: &Request<'_>,
-    path: &str,
+    place: (Paper, &str),
     now: Now,
-    card: &mut Vec<u8>,
+    document: &mut Vec<u8>,
     notes: Option<&mut Notes>,
 ) -> Option<Box<Carried>> {
     let desk = request.faults?;
@@ -508,6 +510,7 @@ pub fn touch_card(
         return None;
     }
     let spec = dealer.spec();
+    let (paper, path) = place;
     let key = stable_hash(7, path.as_bytes());
     let client = client_name(request);
     let facts = Facts {
@@ -532,10 +535,10 @@ pub fn touch_card(
     if let Some(answer) = &decision.answer {
         let args = &answer.effect.args;
         match answer.effect.info.apply {
-            Apply::RefineCard(refine) => {
+            Apply::RefineCard(refine) if paper == Paper::AgentCard => {
                 let context =
                     AnswerContext { contract: spec.contract, skill: None, request: b"", now: now.business };
-                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), card));
+                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), document));
             }
             Apply::Http(http) => carried.http = Some(http(args)),
             _ => {}

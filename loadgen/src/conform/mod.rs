@@ -102,7 +102,7 @@ pub async fn conform(request: &Request) -> Result<Report, ConformError> {
     let clock = Clock::starting_in(Duration::ZERO);
     let contract = request.contract.unwrap_or(Contract::V3_0);
     let embedded = match request.url {
-        None => Some(Embedded::start(42, contract, &request.options).await?),
+        None => Some(Embedded::start(42, contract, &request.options, Binding::A2a).await?),
         Some(_) => None,
     };
     let (card, server) = match (&request.url, &embedded) {

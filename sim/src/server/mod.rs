@@ -6,6 +6,7 @@
 mod connection;
 mod delivery;
 mod directory;
+mod documents;
 mod events;
 pub mod limits;
 mod playback;

@@ -139,10 +139,11 @@ fn header(result: &RunResult, before: &str) -> String {
         format!(" Merged from {} results.", result.parts.len())
     };
     format!(
-        "<p class=\"soft\">{before}{}. Dealer {}, contract {}, seed {}, started {:.0}.{parts}</p>\n",
+        "<p class=\"soft\">{before}{}. Dealer {}, contract {}{}, seed {}, started {:.0}.{parts}</p>\n",
         escape(&result.load),
         escape(&place),
         escape(&result.contract),
+        escape(&through(&result.binding)),
         result.seed,
         result.started
     )
