@@ -9,7 +9,7 @@ use criterion::Criterion;
 use dealer_sim::journal::{
     Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Head, Journal, Limits, Outcome,
 };
-use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::{Binding, Skill};
 use jiff::Timestamp;
 
 fn exchange<'a>(request: &'a [u8], reply: &'a [u8], faults: &'a [FaultMark<'a>]) -> Exchange<'a> {
@@ -24,6 +24,7 @@ fn exchange<'a>(request: &'a [u8], reply: &'a [u8], faults: &'a [FaultMark<'a>])
         connection: 7,
         ordinal: 3,
         head: Head::default(),
+        binding: Some(Binding::A2a),
         skill: Some(Skill::InventorySearch),
         method: "SendMessage",
         conversation: "ctx_01HZ9F4M7C0X3K5RN8B3WJTW2P",

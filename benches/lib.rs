@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use dealer_sim::dealer::clock::Now;
-use dealer_sim::dispatch::{Fields, Request, Scratch};
+use dealer_sim::dispatch::{Entrance, Fields, Request, Scratch};
 use dealer_sim::journal::{Delivery, DeliveryState, Journal, Limits, Pending, Shard};
 use dealer_sim::protocol::{Contract, Skill};
 use dealer_sim::{BuildError, Dealer};
@@ -61,7 +61,9 @@ impl Bench {
         self.nonce += 1;
         let fields = fields(&self.head);
         let faults = Some(&self.dealer.world().first().faults);
-        let request = Request { fields, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
+        let entrance = Entrance::A2a;
+        let request =
+            Request { entrance, fields, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
         let mut out = Vec::with_capacity(8 << 10);
         let at = Now { business: MID_2026, traffic_ns: 0 };
         self.dealer.dispatch(&mut self.scratch, &request, at, &mut out);
@@ -97,7 +99,15 @@ impl Bench {
         self.out.clear();
         let fields = fields(&self.head);
         let faults = Some(&self.dealer.world().first().faults);
-        let request = Request { fields, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
+        let request = Request {
+            entrance: Entrance::A2a,
+            fields,
+            head: &self.head,
+            body,
+            nonce: self.nonce,
+            faults,
+            in_flight: 1,
+        };
         let now = Now { business: MID_2026, traffic_ns: 0 };
         self.dealer.dispatch(&mut self.scratch, &request, now, &mut self.out);
         &self.out

@@ -10,7 +10,7 @@ use dealer_loadgen::outcome::{Expectation, classify};
 use dealer_loadgen::record::Latency;
 use dealer_loadgen::scenario::{Item, Step, Workload, load};
 use dealer_loadgen::transport::Content;
-use dealer_sim::protocol::{Contract, Skill};
+use dealer_sim::protocol::{Binding, Contract, Skill};
 use jiff::Timestamp;
 use serde_json::json;
 

@@ -42,7 +42,12 @@ impl Form {
         match self {
             Form::A2a { .. } => {
                 let uri = endpoint.contract.extension_uri;
-                format!("{}: {}\r\n{}: {uri}\r\n", headers::VERSION, headers::SERVED_VERSION, headers::EXTENSIONS)
+                format!(
+                    "{}: {}\r\n{}: {uri}\r\n",
+                    headers::VERSION,
+                    headers::SERVED_VERSION,
+                    headers::EXTENSIONS
+                )
             }
             Form::Mcp => format!(
                 "MCP-Protocol-Version: {}\r\nMcp-Method: tools/call\r\nMcp-Name: {}\r\n",
@@ -63,13 +68,7 @@ impl Form {
     }
 
     /// Writes what stands before the payload.
-    pub(crate) fn open(
-        &self,
-        skill: Skill,
-        ids: &RequestIds,
-        context_id: Option<&[u8]>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn open(&self, skill: Skill, ids: &RequestIds, context_id: Option<&[u8]>, out: &mut Vec<u8>) {
         match self {
             Form::A2a { tenant } => {
                 out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");

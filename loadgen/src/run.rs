@@ -316,12 +316,13 @@ async fn reach(
     let reached = async {
         match &settings.target {
             Target::Embedded(contract) => {
-                let embedded = Embedded::start(settings.asked.load.seed, *contract, &settings.options, binding)
-                    .await
-                    .map_err(|error| match error.is_usage() {
-                        true => RunError::usage(error),
-                        false => RunError::failed(error),
-                    })?;
+                let embedded =
+                    Embedded::start(settings.asked.load.seed, *contract, &settings.options, binding)
+                        .await
+                        .map_err(|error| match error.is_usage() {
+                            true => RunError::usage(error),
+                            false => RunError::failed(error),
+                        })?;
                 Ok((embedded.endpoint.clone(), Some(embedded)))
             }
             Target::Discover(url, contract) => {
@@ -336,9 +337,9 @@ async fn reach(
                     other => RunError::failed(other),
                 })
             }
-            Target::Raw(url, contract) => {
-                endpoint::raw(url, *contract, binding).map(|endpoint| (endpoint, None)).map_err(RunError::usage)
-            }
+            Target::Raw(url, contract) => endpoint::raw(url, *contract, binding)
+                .map(|endpoint| (endpoint, None))
+                .map_err(RunError::usage),
         }
     };
     tokio::select! {

@@ -11,7 +11,7 @@ use crate::dealer::DealerSpec;
 use crate::dealer::clock::{ClockMode, Move, Now};
 use crate::dealer::limiter::RateLimit;
 use crate::dealer::lot::EditError;
-use crate::dispatch::{Fields, Reply, Request, Scratch, dispatch};
+use crate::dispatch::{Entrance, Fields, Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
 use crate::journal::{self, Journal};
@@ -83,7 +83,7 @@ impl Dealer {
         dispatch(&self.world.first().scene().dealer, scratch, request, now, out)
     }
 
-    /// Answers one body that came without header fields, at the start of 2026; the short form of [`Dealer::dispatch`].
+    /// Answers one body of A2A that came without header fields, at the start of 2026; the short form of [`Dealer::dispatch`].
     pub fn dispatch_body(&self, body: &[u8]) -> Vec<u8> {
         let site = self.world.first();
         let business = site.scene().dealer.spec().clock.business(START_OF_2026);
@@ -91,8 +91,15 @@ impl Dealer {
         let head = HeaderMap::new();
         let contract = site.scene().dealer.spec().contract;
         let fields = Fields::read(Ipv4Addr::LOCALHOST.into(), &head, Some(contract));
-        let request =
-            Request { fields, head: &head, body, nonce: 0, faults: Some(&site.faults), in_flight: 1 };
+        let request = Request {
+            entrance: Entrance::A2a,
+            fields,
+            head: &head,
+            body,
+            nonce: 0,
+            faults: Some(&site.faults),
+            in_flight: 1,
+        };
         let now = site.now(Now { business, traffic_ns: 0 });
         self.dispatch(&mut Scratch::default(), &request, now, &mut out);
         out

@@ -1,21 +1,28 @@
-//! The hot path: one HTTP body in, one JSON-RPC reply out. Deterministic: no I/O and no clock of its own.
+//! The hot path: one HTTP body in, one reply out. Deterministic: no I/O and no clock of its own.
 //!
-//! The order of checks is part of the contract with callers: parse (-32700, -32600), `A2A-Version`, method (-32601,
-//! -32004, -32003), `A2A-Extensions`, Message rules, media types, skill, rate limit, payload, and then what the skill
-//! itself checks: consent, idempotency, vehicle, appointment.
+//! Several envelopes stand around one core. An envelope ([`a2a`], [`pap`]) reads what its protocol wraps around a
+//! payload and refuses what breaks that protocol; the core ([`Run::perform`]) has what all share: faults, identifiers, the
+//! rate limit, the payload's shape, the skill, counters.
+//!
+//! The order of checks is part of the contract with callers. Of A2A: parse (-32700, -32600), `A2A-Version`, method (-32601,
+//! -32004, -32003), `A2A-Extensions`, Message rules, media types, skill; then of all: rate limit, payload, and then what
+//! the skill itself checks: consent, idempotency, vehicle, appointment.
 
+mod a2a;
+mod discovery;
 mod fields;
 mod noting;
+mod pap;
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::ops::Range;
 
 use hyper::HeaderMap;
 
+pub use discovery::{accept_script, touch_document};
 pub use fields::Fields;
 use fields::{client, client_name};
-use noting::{Heard, item_ranges, note_faults};
+use noting::{Heard, note_faults};
 
 use crate::dealer::Dealer;
 use crate::dealer::clock::{Now, to_rfc3339};
@@ -24,26 +31,38 @@ use crate::dealer::limiter::LimitKey;
 use crate::dealer::skills::{Call, Work};
 use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
 use crate::faults::effects::business::{rate_limited, too_many_requests};
-use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
+use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk};
 use crate::journal::{Notes, Outcome};
-use crate::protocol::Skill;
-use crate::protocol::call::{self, Envelope, Message};
-use crate::protocol::discovery::Paper;
-use crate::protocol::error::{
-    self, AapCode, AapError, Detail, Failure, Occurrence, ProtocolError, write_aap_error,
-    write_protocol_error,
-};
-use crate::protocol::json::{Doc, Kind, Value};
+use crate::protocol::call;
+use crate::protocol::error::{AapCode, AapError, Detail, Occurrence, ProtocolError};
+use crate::protocol::json::{Doc, Value};
+use crate::protocol::{Binding, Skill};
 use crate::stable::stable_hash;
 
-/// Calls that one batch may hold.
-pub const MAX_BATCH: usize = 100;
-/// Bytes of replies after which the rest of a batch is refused.
-const MAX_BATCH_REPLY: usize = 8 << 20;
+/// Where a request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entrance {
+    /// `/a2a`.
+    A2a,
+    /// The path of a skill below `/pap`.
+    Pap(Skill),
+}
+
+impl Entrance {
+    /// The interface that it belongs to.
+    pub fn binding(self) -> Binding {
+        match self {
+            Entrance::A2a => Binding::A2a,
+            Entrance::Pap(_) => Binding::Pap,
+        }
+    }
+}
 
 /// One HTTP request to the dealer's endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
+    /// Where it came in.
+    pub entrance: Entrance,
     /// What its header fields say.
     pub fields: Fields<'a>,
     /// The header fields themselves, for what is seldom asked.
@@ -66,12 +85,22 @@ impl<'a> Request<'a> {
 }
 
 /// What is to be said beside the body.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reply {
+    /// The HTTP status. For A2A it is always 200: the Python SDK drops the body of any other.
+    pub status: u16,
+    /// Seconds for `Retry-After`.
+    pub retry_after_s: Option<u64>,
     /// The extension that was activated, to be echoed in `A2A-Extensions`.
     pub activated: Option<&'static str>,
     /// What faults do beyond the body.
     pub carried: Option<Box<Carried>>,
+}
+
+impl Default for Reply {
+    fn default() -> Reply {
+        Reply { status: 200, retry_after_s: None, activated: None, carried: None }
+    }
 }
 
 /// Buffers that serve one request after the other.
@@ -97,8 +126,7 @@ impl Scratch {
     }
 }
 
-/// Answers one HTTP request; the JSON-RPC reply is appended to `out`. The HTTP status is always 200: the Python SDK drops
-/// the body of any other.
+/// Answers one HTTP request; the body of the reply is appended to `out`.
 pub fn dispatch(
     dealer: &Dealer,
     scratch: &mut Scratch,
@@ -116,29 +144,68 @@ pub fn dispatch(
         now,
         work,
         canonical,
-        activated: false,
-        carried: None,
+        reply: Reply::default(),
         limited_for: None,
         counted: None,
         notes: notes.as_mut(),
     };
-    match doc.parse(request.body) {
-        Err(error) => run.refuse_all(out, &ProtocolError::parse(&error)),
-        Ok(root) if root.kind() == Kind::List => run.batch(root, out),
-        Ok(root) => run.single(root, 0, 0..request.body.len(), out),
+    match request.entrance {
+        Entrance::A2a => a2a::answer(&mut run, doc, out),
+        Entrance::Pap(skill) => pap::answer(&mut run, doc, skill, out),
     }
-    let Run { activated, carried, .. } = run;
-    Reply { activated: activated.then_some(dealer.spec().contract.extension_uri), carried }
+    run.reply
 }
 
+/// The reply when a handler fails in a way nobody foresaw.
+pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mut Vec<u8>) -> Reply {
+    let error = AapError::new(AapCode::InternalError, "the dealer failed unexpectedly");
+    let error_id = Ids::new(dealer.spec().seed, request.nonce, u64::MAX).make("err_");
+    let created_at = to_rfc3339(now.business);
+    let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
+    let mut doc = Doc::default();
+    let root = doc.parse(request.body).ok();
+    let id = root.and_then(|root| root.get("id")?.as_raw()).unwrap_or("null");
+    let mut reply = Reply::default();
+    match request.entrance {
+        Entrance::A2a => a2a::Wrap { id }.fail(dealer, &error, occurrence, &mut reply, out),
+        Entrance::Pap(_) => pap::Wrap.fail(dealer, &error, occurrence, &mut reply, out),
+    }
+    reply
+}
+
+/// What a protocol wraps around payloads and errors.
+trait Envelope {
+    /// Whether calls belong to conversations.
+    const CONVERSES: bool;
+
+    /// Writes the reply of a successful call up to its payload.
+    fn open(&self, out: &mut Vec<u8>, message_id: &str, context_id: &str);
+
+    /// Writes the reply of a successful call from behind its payload, which lies at `payload`.
+    fn close(&self, dealer: &Dealer, skill: Skill, payload: usize, out: &mut Vec<u8>);
+
+    /// Writes the reply of a call that a skill refuses, and says in `reply` what HTTP says of it.
+    fn fail(
+        &self,
+        dealer: &Dealer,
+        error: &AapError,
+        occurrence: Occurrence<'_>,
+        reply: &mut Reply,
+        out: &mut Vec<u8>,
+    );
+
+    /// Refuses a call whose payload nobody looks at.
+    fn refuse(&self, run: &mut Run<'_>, error: &ProtocolError, out: &mut Vec<u8>) -> Outcome;
+}
+
+/// A request on its way through dispatch.
 struct Run<'r> {
     dealer: &'r Dealer,
     request: &'r Request<'r>,
     now: Now,
     work: &'r mut Work,
     canonical: &'r mut Vec<u8>,
-    activated: bool,
-    carried: Option<Box<Carried>>,
+    reply: Reply,
     /// How long a caller over a fault's limit is to wait, when that is said by HTTP 429.
     limited_for: Option<u64>,
     /// The stable key of the call under way and which occurrence it is, from 0, once that was worked out.
@@ -147,182 +214,110 @@ struct Run<'r> {
     notes: Option<&'r mut Notes>,
 }
 
-/// What a call was admitted as.
-struct Admitted<'a> {
-    message: Message<'a>,
+/// A call, taken out of its envelope.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
     skill: Skill,
+    payload: Value<'a>,
+    /// The caller's conversation, where its protocol has any.
+    context_id: Option<&'a str>,
+    /// The caller's `messageId`, where its protocol has any.
+    message_id: &'a str,
 }
 
 impl Run<'_> {
-    fn refuse(&self, out: &mut Vec<u8>, id: &str, error: &ProtocolError) -> Outcome {
-        self.dealer.counters().refused(error.code);
-        write_protocol_error(out, id, error);
-        Outcome::Rpc(error.code.into())
-    }
-
-    /// Refuses a body as a whole.
-    fn refuse_all(&mut self, out: &mut Vec<u8>, error: &ProtocolError) {
-        let outcome = self.refuse(out, "null", error);
-        self.note(&Heard::default(), outcome, 0..self.request.body.len(), 0..out.len());
-    }
-
-    /// A batch (JSON-RPC 2.0, section 6): an array of the replies, in the order of the calls.
-    fn batch(&mut self, root: Value<'_>, out: &mut Vec<u8>) {
-        if root.is_empty() || root.len() > MAX_BATCH {
-            let text = format!("a batch holds 1 to {MAX_BATCH} calls");
-            return self.refuse_all(out, &ProtocolError::invalid_request(&text));
-        }
-        let texts = if self.notes.is_some() { item_ranges(self.request.body) } else { Vec::new() };
-        for (index, member) in root.items().enumerate() {
-            out.push(if index == 0 { b'[' } else { b',' });
-            let text = texts.get(index).cloned().unwrap_or_default();
-            if out.len() < MAX_BATCH_REPLY {
-                self.single(member, index as u64, text, out);
-            } else {
-                let id = call::read_envelope(member).map_or("null", |envelope| envelope.id);
-                let why = "the replies to this batch are too long; send the rest of it again";
-                let from = out.len();
-                let outcome = self.refuse(out, id, &ProtocolError::invalid_request(why));
-                self.note(&Heard::default(), outcome, text, from..out.len());
-            }
-        }
-        out.push(b']');
-    }
-
-    /// One call, whose text lies at `text` in the body.
-    fn single(&mut self, value: Value<'_>, index: u64, text: Range<usize>, out: &mut Vec<u8>) {
-        let from = out.len();
-        self.counted = None;
-        let mut heard = Heard::default();
-        let outcome = self.answer(value, index, &mut heard, out);
-        self.note(&heard, outcome, text, from..out.len());
-    }
-
-    fn answer<'a>(
+    /// Everything from the rate limit on: what a skill does is the same, whatever envelope the call came in. `index` is that
+    /// of the call in its batch.
+    fn perform<'a, E: Envelope>(
         &mut self,
-        value: Value<'a>,
+        envelope: &E,
+        asked: &Asked<'a>,
         index: u64,
         heard: &mut Heard<'a>,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        let envelope = match call::read_envelope(value) {
-            Ok(envelope) => envelope,
-            Err(bad) => return self.refuse(out, bad.id, &bad.error),
-        };
-        heard.method = envelope.method;
-        let admitted = match self.admit(&envelope) {
-            Ok(admitted) => admitted,
-            Err(failure) => {
-                let named = |name| envelope.params?.get("message")?.get(name)?.as_str();
-                heard.message_id = named("messageId").unwrap_or_default();
-                heard.context_id = named("contextId");
-                return self.refuse_call(&envelope, &failure, index, out);
-            }
-        };
-        heard.skill = Some(admitted.skill);
-        heard.message_id = admitted.message.message_id;
-        heard.context_id = admitted.message.context_id;
-        self.run_skill(&envelope, &admitted, index, heard, out)
-    }
-
-    /// Refuses what was not admitted.
-    fn refuse_call(
-        &mut self,
-        envelope: &Envelope<'_>,
-        failure: &Failure,
-        index: u64,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        match failure {
-            Failure::Protocol(error) => self.refuse(out, envelope.id, error),
-            Failure::Skill(error) => {
-                self.dealer.counters().refused(self.dealer.spec().contract.number(error.code));
-                let mut ids = self.ids("", call::payload_of(envelope.params), index);
-                self.write_failure(out, envelope.id, error, &mut ids)
-            }
-        }
-    }
-
-    /// Everything before the payload is looked at.
-    fn admit<'a>(&mut self, envelope: &Envelope<'a>) -> Result<Admitted<'a>, Failure> {
-        let spec = self.dealer.spec();
-        fields::check_version(self.request, spec.headers)?;
-        call::check_method(envelope.method)?;
-        self.activated = fields::check_extensions(self.request, spec.contract, spec.headers)?;
-        let message = call::read_message(envelope.params, &spec.contract.features)?;
-        let skill = call::choose_skill(&message, &spec.skills)?;
-        Ok(Admitted { message, skill })
-    }
-
-    fn run_skill(
-        &mut self,
-        envelope: &Envelope<'_>,
-        admitted: &Admitted<'_>,
-        index: u64,
-        heard: &mut Heard<'_>,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        let Admitted { message, skill } = admitted;
-        let (mut ids, fault) = self.ids_and_faults(message, *skill, index);
+        heard.skill = Some(asked.skill);
+        heard.message_id = asked.message_id;
+        heard.context_id = asked.context_id;
+        let (mut ids, fault) = self.ids_and_faults(asked, index);
         if let Some(why) = fault.as_ref().and_then(|fault| fault.unread.as_deref()) {
-            return self.refuse(out, envelope.id, &ProtocolError::bad_fault_header(why));
+            return envelope.refuse(self, &ProtocolError::bad_fault_header(why), out);
         }
         let from = out.len();
-        if let Some(fault) = fault.as_deref().filter(|fault| self.refuses_context(message, fault)) {
-            let outcome = self.refuse(out, envelope.id, &ProtocolError::unknown_context());
-            self.carry(fault, *skill, from, out);
+        if let Some(fault) = fault.as_deref().filter(|fault| self.refuses_context(asked, fault)) {
+            let outcome = envelope.refuse(self, &ProtocolError::unknown_context(), out);
+            self.carry(fault, asked.skill, from, out);
             return outcome;
         }
+        // Drawn whether the envelope has words for them or not, so that what the skill draws is the same through all.
         let mut message_id = ids.make("");
-        if message_id.as_str() == message.message_id {
+        if message_id.as_str() == asked.message_id {
             message_id = ids.make("");
         }
         let made = ids.make("ctx_");
-        heard.made = Some(made);
-        let context_id = message.context_id.unwrap_or(made.as_str());
-        call::open_reply(out, envelope.id, message_id.as_str(), context_id);
+        let context_id = if E::CONVERSES {
+            heard.made = Some(made);
+            asked.context_id.unwrap_or(made.as_str())
+        } else {
+            ""
+        };
+        envelope.open(out, message_id.as_str(), context_id);
         if let Some(fault) = fault.as_deref().filter(|fault| Carried::keeps_from_dealer(fault)) {
             // The request never reached the dealer: nothing is done, and what was begun here is never sent.
-            self.carry(fault, *skill, from, out);
+            self.carry(fault, asked.skill, from, out);
             out.truncate(from);
             return Outcome::Http(0);
         }
-        let result = self.check_and_handle(message, *skill, context_id, &mut ids, fault.as_deref(), out);
-        if message.context_id.is_some() || result.is_ok() {
-            let ours = message.context_id.is_none();
+        let payload = out.len();
+        let result = self.check_and_handle(asked, context_id, &mut ids, fault.as_deref(), out);
+        if E::CONVERSES && (asked.context_id.is_some() || result.is_ok()) {
+            let ours = asked.context_id.is_none();
             self.dealer.conversations().note(context_id, ours, self.now.business);
         }
-        self.dealer.counters().skill(*skill, result.as_ref().err().map(|error| error.code));
+        self.dealer.counters().skill(asked.skill, result.as_ref().err().map(|error| error.code));
         let outcome = match &result {
             Ok(()) => {
-                call::close_reply(out, *skill);
+                envelope.close(self.dealer, asked.skill, payload, out);
                 Outcome::Ok
             }
             Err(error) => {
                 out.truncate(from);
-                self.write_failure(out, envelope.id, error, &mut ids)
+                self.fail(envelope, error, &mut ids, out)
             }
         };
         if let Some(fault) = fault {
-            self.carry(&fault, *skill, from, out);
+            self.carry(&fault, asked.skill, from, out);
         }
         outcome
     }
 
+    fn fail<E: Envelope>(
+        &mut self,
+        envelope: &E,
+        error: &AapError,
+        ids: &mut Ids,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let error_id = ids.make("err_");
+        let created_at = to_rfc3339(self.now.business);
+        let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
+        envelope.fail(self.dealer, error, occurrence, &mut self.reply, out);
+        Outcome::Aap(error.code)
+    }
+
     fn check_and_handle(
         &mut self,
-        message: &Message<'_>,
-        skill: Skill,
+        asked: &Asked<'_>,
         context_id: &str,
         ids: &mut Ids,
         fault: Option<&Decision>,
         out: &mut Vec<u8>,
     ) -> Result<(), AapError> {
-        self.check_rate(message.context_id)?;
-        call::check_payload(skill, message.payload, &self.dealer.spec().contract.features)?;
-        let behaviour = self.behaviour(message, fault)?;
+        self.check_rate(asked.context_id)?;
+        call::check_payload(asked.skill, asked.payload, &self.dealer.spec().contract.features)?;
+        let behaviour = self.behaviour(asked, fault)?;
         let mut call = Call { now: self.now, context_id, ids, behaviour };
-        self.dealer.handle(skill, message.payload, &mut call, self.work, out)
+        self.dealer.handle(asked.skill, asked.payload, &mut call, self.work, out)
     }
 
     fn check_rate(&self, context_id: Option<&str>) -> Result<(), AapError> {
@@ -366,19 +361,15 @@ impl Run<'_> {
     }
 
     /// The same, and what faults touch the call. Where none can, none is looked for.
-    fn ids_and_faults(
-        &mut self,
-        message: &Message<'_>,
-        skill: Skill,
-        index: u64,
-    ) -> (Ids, Option<Box<Decision>>) {
+    fn ids_and_faults(&mut self, call: &Asked<'_>, index: u64) -> (Ids, Option<Box<Decision>>) {
+        let Asked { skill, payload, context_id, .. } = *call;
         let asked = self.request.asked();
-        let magic = self.request.faults.and_then(|desk| desk.magic_in(skill, message.payload));
+        let magic = self.request.faults.and_then(|desk| desk.magic_in(skill, payload));
         let touched = self.request.faults.filter(|desk| desk.may_touch(asked.is_some() || magic.is_some()));
         let Some(desk) = touched else {
-            return (self.ids(skill.id(), Some(message.payload), index), None);
+            return (self.ids(skill.id(), Some(payload), index), None);
         };
-        let key = self.stable_key(skill.id(), Some(message.payload));
+        let key = self.stable_key(skill.id(), Some(payload));
         let attempt = desk.engine.attempt(key);
         self.counted = Some((key, attempt));
         let spec = self.dealer.spec();
@@ -387,10 +378,10 @@ impl Run<'_> {
             dealer: self.dealer.id(),
             skill: Some(skill),
             path: None,
-            binding: "a2a",
-            conversation: message.context_id,
+            binding: self.request.entrance.binding(),
+            conversation: context_id,
             client: &client,
-            vin: call::vin_of(message.payload),
+            vin: call::vin_of(payload),
             key,
             attempt,
             request_effect: asked.as_deref(),
@@ -407,8 +398,8 @@ impl Run<'_> {
     }
 
     /// Whether a fault has the call's contextId refused.
-    fn refuses_context(&self, message: &Message<'_>, fault: &Decision) -> bool {
-        let (Some(answer), Some(id)) = (&fault.answer, message.context_id) else { return false };
+    fn refuses_context(&self, asked: &Asked<'_>, fault: &Decision) -> bool {
+        let (Some(answer), Some(id)) = (&fault.answer, asked.context_id) else { return false };
         let Apply::Behave(behave) = answer.effect.info.apply else { return false };
         match behave(&answer.effect.args) {
             Behaviour::ConversationExpired => true,
@@ -423,7 +414,7 @@ impl Run<'_> {
     /// the payload is known to be valid.
     fn behaviour(
         &mut self,
-        message: &Message<'_>,
+        asked: &Asked<'_>,
         fault: Option<&Decision>,
     ) -> Result<Option<Behaviour>, AapError> {
         let Some(answer) = fault.and_then(|fault| fault.answer.as_ref()) else { return Ok(None) };
@@ -438,9 +429,9 @@ impl Run<'_> {
             let key = match bucket.key {
                 BucketKey::Global => 0,
                 BucketKey::Client => client(self.request),
-                BucketKey::Conversation => message
-                    .context_id
-                    .map_or_else(|| client(self.request), |id| stable_hash(1, id.as_bytes())),
+                BucketKey::Conversation => {
+                    asked.context_id.map_or_else(|| client(self.request), |id| stable_hash(1, id.as_bytes()))
+                }
             };
             let taken = self.dealer.take_fault_token(answer.owner, bucket, key, self.now.traffic_ns);
             if let Err(wait_ns) = taken {
@@ -453,11 +444,11 @@ impl Run<'_> {
 
     /// Carries out what faults do to the finished reply, and notes what is left for the rim.
     fn carry(&mut self, fault: &Decision, skill: Skill, from: usize, out: &mut Vec<u8>) {
-        let mut carried = self.carried.take().unwrap_or_default();
+        let mut carried = self.reply.carried.take().unwrap_or_default();
         if let Some(answer) = &fault.answer {
             let args = &answer.effect.args;
             match answer.effect.info.apply {
-                Apply::Refine(refine) => {
+                Apply::Refine(refine) | Apply::RefinePayload(refine) => {
                     let context = AnswerContext {
                         contract: self.dealer.spec().contract,
                         skill: Some(skill),
@@ -479,122 +470,19 @@ impl Run<'_> {
             }
         }
         carried.add_delivery(fault, self.request.in_flight);
-        self.carried = Some(carried);
+        self.reply.carried = Some(carried);
         if let Some(notes) = &mut self.notes {
             note_faults(notes, fault);
         }
     }
 
-    fn write_failure(&self, out: &mut Vec<u8>, id: &str, error: &AapError, ids: &mut Ids) -> Outcome {
-        let error_id = ids.make("err_");
-        let created_at = to_rfc3339(self.now.business);
-        let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
-        write_aap_error(out, id, error, self.dealer.spec().contract, occurrence);
-        Outcome::Aap(error.code)
+    /// Counts and notes what was refused as a whole, before any call was found in it.
+    fn note_whole(&mut self, outcome: Outcome, out: &[u8]) {
+        self.note(&Heard::default(), outcome, 0..self.request.body.len(), 0..out.len());
     }
-}
 
-/// Lets faults touch a document: its bytes are rewritten in place, and what is left for the rim is given back. `place` says
-/// which one it is and under which path it was asked for.
-pub fn touch_document(
-    dealer: &Dealer,
-    request: &Request<'_>,
-    place: (Paper, &str),
-    now: Now,
-    document: &mut Vec<u8>,
-    notes: Option<&mut Notes>,
-) -> Option<Box<Carried>> {
-    let desk = request.faults?;
-    let asked = request.asked();
-    if !desk.may_touch(asked.is_some()) {
-        return None;
+    /// The call that is the whole body, from now on.
+    fn whole(&self) -> Range<usize> {
+        0..self.request.body.len()
     }
-    let spec = dealer.spec();
-    let (paper, path) = place;
-    let key = stable_hash(7, path.as_bytes());
-    let client = client_name(request);
-    let facts = Facts {
-        dealer: dealer.id(),
-        skill: None,
-        path: Some(path),
-        binding: "a2a",
-        conversation: None,
-        client: &client,
-        vin: None,
-        key,
-        attempt: desk.engine.attempt(key),
-        request_effect: asked.as_deref(),
-        magic: None,
-        accepting: false,
-    };
-    let decision = desk.decide(spec.seed, facts, None, now.traffic_ns);
-    if decision.is_empty() {
-        return None;
-    }
-    let mut carried = Carried::default();
-    if let Some(answer) = &decision.answer {
-        let args = &answer.effect.args;
-        match answer.effect.info.apply {
-            Apply::RefineCard(refine) if paper == Paper::AgentCard => {
-                let context =
-                    AnswerContext { contract: spec.contract, skill: None, request: b"", now: now.business };
-                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), document));
-            }
-            Apply::Http(http) => carried.http = Some(http(args)),
-            _ => {}
-        }
-    }
-    carried.add_delivery(&decision, request.in_flight);
-    if let Some(notes) = notes {
-        note_faults(notes, &decision);
-    }
-    Some(Box::new(carried))
-}
-
-/// What faults do to a connection as it is accepted: a script to play on it instead of speaking HTTP, and what is told of
-/// it. `number` is the connection's ordinal, from which its draws are made.
-pub fn accept_script(
-    dealer: &Dealer,
-    desk: &FaultDesk,
-    peer: IpAddr,
-    number: u64,
-    now: Now,
-    notes: &mut Notes,
-) -> Option<Script> {
-    if !desk.may_touch(false) {
-        return None;
-    }
-    let client = peer.to_string();
-    let facts = Facts {
-        dealer: dealer.id(),
-        skill: None,
-        path: None,
-        binding: "a2a",
-        conversation: None,
-        client: &client,
-        vin: None,
-        key: number,
-        attempt: 0,
-        request_effect: None,
-        magic: None,
-        accepting: true,
-    };
-    let decision = desk.decide(dealer.spec().seed, facts, None, now.traffic_ns);
-    let delivery = decision.delivery.as_ref()?;
-    note_faults(notes, &decision);
-    match delivery.effect.info.apply {
-        Apply::Accept(accept) => Some(accept(&delivery.effect.args, &mut delivery.draw.clone())),
-        _ => None,
-    }
-}
-
-/// The reply when a handler fails in a way nobody foresaw.
-pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mut Vec<u8>) {
-    let mut doc = Doc::default();
-    let id = doc.parse(request.body).ok().and_then(|root| root.get("id")?.as_raw()).unwrap_or("null");
-    let error = AapError::new(error::AapCode::InternalError, "the dealer failed unexpectedly");
-    let error_id = Ids::new(dealer.spec().seed, request.nonce, u64::MAX).make("err_");
-    let created_at = to_rfc3339(now.business);
-    let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
-    write_aap_error(out, id, &error, dealer.spec().contract, occurrence);
 }

@@ -13,7 +13,7 @@ use dealer_sim::Dealer;
 use dealer_sim::dealer::clock::Now;
 use dealer_sim::dealer::conversation::MAX_CONVERSATIONS;
 use dealer_sim::dealer::leads::MAX_LEADS;
-use dealer_sim::dispatch::{Fields, Request, Scratch};
+use dealer_sim::dispatch::{Entrance, Fields, Request, Scratch};
 use dealer_sim::protocol::{Contract, Skill};
 use hyper::HeaderMap;
 use hyper::header::HeaderValue;
@@ -57,6 +57,7 @@ static COUNTING: Counting = Counting;
 /// A dealer, and what a worker of the server holds to serve it.
 struct Worker {
     dealer: Dealer,
+    entrance: Entrance,
     head: HeaderMap,
     scratch: Scratch,
     out: Vec<u8>,
@@ -76,7 +77,14 @@ impl Worker {
             head.insert(name, HeaderValue::from_static(value));
         }
         let dealer = Dealer::builder().vehicles(500).build().unwrap();
-        Worker { dealer, head, scratch: Scratch::noting(), out: Vec::with_capacity(1 << 16), nonce: 0 }
+        Worker {
+            dealer,
+            entrance: Entrance::A2a,
+            head,
+            scratch: Scratch::noting(),
+            out: Vec::with_capacity(1 << 16),
+            nonce: 0,
+        }
     }
 
     /// Answers one call; the allocations that it took.
@@ -85,7 +93,9 @@ impl Worker {
         self.out.clear();
         let fields = Fields::read([127, 0, 0, 1].into(), &self.head, Some(Contract::V3_0));
         let faults = Some(&self.dealer.world().first().faults);
-        let request = Request { fields, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
+        let entrance = self.entrance;
+        let request =
+            Request { entrance, fields, head: &self.head, body, nonce: self.nonce, faults, in_flight: 1 };
         let now = Now { business: "2026-06-01T12:00:00Z".parse().unwrap(), traffic_ns: 0 };
         let before = ASKED.get();
         self.dealer.dispatch(&mut self.scratch, &request, now, &mut self.out);

@@ -6,7 +6,7 @@
 mod contracts;
 
 use dealer_sim::dealer::clock::Now;
-use dealer_sim::dispatch::{Fields, Request, Scratch};
+use dealer_sim::dispatch::{Entrance, Fields, Request, Scratch};
 use dealer_sim::protocol::{Contract, HeaderMode, Skill};
 use dealer_sim::{Dealer, DealerBuilder};
 use hyper::HeaderMap;
@@ -30,7 +30,15 @@ fn ask(dealer: &Dealer, headers: &[(&str, &str)], body: &str) -> (Value, bool) {
     let contract = dealer.world().first().scene().dealer.spec().contract;
     let fields = Fields::read(std::net::Ipv4Addr::LOCALHOST.into(), &head, Some(contract));
     let faults = Some(&dealer.world().first().faults);
-    let request = Request { fields, head: &head, body: body.as_bytes(), nonce: 1, faults, in_flight: 1 };
+    let request = Request {
+        entrance: Entrance::A2a,
+        fields,
+        head: &head,
+        body: body.as_bytes(),
+        nonce: 1,
+        faults,
+        in_flight: 1,
+    };
     let now = Now { business: "2026-01-05T12:00:00Z".parse().unwrap(), traffic_ns: 0 };
     let said = dealer.dispatch(&mut Scratch::default(), &request, now, &mut out);
     (serde_json::from_slice(&out).unwrap(), said.activated.is_some())

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dealer_sim::faults::call::parse_effects;
 use dealer_sim::faults::{Decision, EditError, Engine, Facts, MagicHit, Plan, Repro, explain};
-use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::{Binding, Skill};
 use dealer_sim::stable::mix;
 use effects::registry;
 
@@ -31,7 +31,7 @@ fn facts() -> Facts<'static> {
         dealer: "d1",
         skill: Some(Skill::InventorySearch),
         path: None,
-        binding: "a2a",
+        binding: Binding::A2a,
         conversation: None,
         client: "agent",
         vin: None,
@@ -208,7 +208,7 @@ fn conditions_all_apply() {
         Facts { dealer: "d3", ..right },
         Facts { skill: Some(Skill::InventorySearch), ..right },
         Facts { skill: None, path: Some("/.well-known/agent-card.json"), ..right },
-        Facts { binding: "mcp", ..right },
+        Facts { binding: Binding::Mcp, ..right },
         Facts { conversation: None, ..right },
         Facts { client: "x", ..right },
         Facts { vin: None, ..right },

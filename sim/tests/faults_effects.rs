@@ -71,7 +71,9 @@ fn run(effect: &EffectInfo, text: &[u8], extreme: bool) -> Vec<u8> {
     let (args, mut draw) = (args(effect, extreme), Draw::new(42, "rule", 7, 1));
     let mut out = text.to_vec();
     match effect.apply {
-        Apply::Refine(refine) => refine(&args, &context(text), &mut draw, &mut out),
+        Apply::Refine(refine) | Apply::RefinePayload(refine) => {
+            refine(&args, &context(text), &mut draw, &mut out);
+        }
         Apply::RefineCard(refine) => _ = refine(&args, &context(text), &mut draw, &mut out),
         Apply::Refuse(refuse) => assert!(!refuse(&args).message.is_empty(), "{}", effect.name),
         Apply::RefuseHttp(refuse) => assert!(refuse(&args).1.status.is_some(), "{}", effect.name),

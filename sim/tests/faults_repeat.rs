@@ -169,7 +169,7 @@ fn a_seed_has_its_own_list_of_delays_and_a_client_measures_it() {
                 dealer: "",
                 skill: Some(dealer_sim::protocol::Skill::DealerInformation),
                 path: None,
-                binding: "a2a",
+                binding: dealer_sim::protocol::Binding::A2a,
                 conversation: None,
                 client: "",
                 vin: None,

@@ -87,7 +87,7 @@ fn check(effect: &'static EffectInfo, twins: &Twins) {
                 expected
             );
         }
-        Apply::Refine(_) => refined(name, twins),
+        Apply::Refine(_) | Apply::RefinePayload(_) => refined(name, twins),
         Apply::RefineCard(_) => {
             let url = twins.faulted.first["card"].as_str().unwrap();
             let ask = |fields| Asked { url, body: None, fields, keep: false }.heard();

@@ -10,8 +10,8 @@ use dealer_sim::journal::{
     Body, Client, Delivery, DeliveryState, Exchange, FaultMark, Filter, Finding, Head, Journal, Limits,
     MAX_TEXT, Outcome, Query, Subscriber, Verdict, verify,
 };
-use dealer_sim::protocol::Skill;
 use dealer_sim::protocol::error::AapCode;
+use dealer_sim::protocol::{Binding, Skill};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ fn exchange() -> Exchange<'static> {
         connection: 2,
         ordinal: 1,
         head: Head::default(),
+        binding: Some(Binding::A2a),
         skill: Some(Skill::InventorySearch),
         method: "SendMessage",
         conversation: "ctx_1",
@@ -77,7 +78,7 @@ fn an_entry_reads_as_it_was_recorded_and_in_a_fixed_order() {
     let page = journal.query(&Filter::default());
     assert_eq!(
         serde_json::to_string(&page).unwrap(),
-        r#"{"entries":[{"seq":1,"at":"2026-01-01T12:00:00.123Z","traffic_ns":5,"dealer":"metro","client":"127.0.0.1 agent/1","connection":2,"ordinal":1,"skill":"inventory.search","method":"SendMessage","conversation":"ctx_1","message_id":"m-1","key":"0000000000000abc","attempt":1,"request":{"bytes":2,"body":"{}"},"outcome":"ok","http_status":200,"reply":{"bytes":13,"body":"{\"result\":{}}"},"faults":[{"trigger":"throttle","effect":"rate_limited(retry_after=2s)","repro":"seed=42"}],"delivered":{"bytes":150,"state":"complete","ms":1.234}}],"next":1,"dropped":0,"complete_after":0}"#
+        r#"{"entries":[{"seq":1,"at":"2026-01-01T12:00:00.123Z","traffic_ns":5,"dealer":"metro","client":"127.0.0.1 agent/1","connection":2,"ordinal":1,"binding":"a2a","skill":"inventory.search","method":"SendMessage","conversation":"ctx_1","message_id":"m-1","key":"0000000000000abc","attempt":1,"request":{"bytes":2,"body":"{}"},"outcome":"ok","http_status":200,"reply":{"bytes":13,"body":"{\"result\":{}}"},"faults":[{"trigger":"throttle","effect":"rate_limited(retry_after=2s)","repro":"seed=42"}],"delivered":{"bytes":150,"state":"complete","ms":1.234}}],"next":1,"dropped":0,"complete_after":0}"#
     );
 }
 
@@ -86,6 +87,7 @@ fn pages_and_entries_are_as_their_schema_says() {
     let journal = Journal::new(Limits { reply_bytes: 8, ..Limits::default() }, 2);
     let bare = Exchange {
         client: Client::Credential(7),
+        binding: None,
         skill: None,
         method: "",
         conversation: "",

@@ -14,7 +14,7 @@ mod survey;
 
 use std::time::Duration;
 
-use dealer_sim::protocol::Contract;
+use dealer_sim::protocol::{Binding, Contract};
 
 use caller::{Caller, CardError, fetch_card};
 use evidence::{CardSeen, Evidence};

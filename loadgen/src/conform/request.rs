@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use dealer_sim::protocol::merge::merge_patch;
 use dealer_sim::protocol::{Skill, headers};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::evidence::cut;
 

@@ -182,7 +182,10 @@ mod tests {
             reply["result"]["structuredContent"] = refusal.clone();
         };
         assert_eq!(changed(refused), "aap.RATE_LIMITED");
-        assert_eq!(changed(|reply| reply["result"]["structuredContent"] = refusal.clone()), "protocol.payload_type");
+        assert_eq!(
+            changed(|reply| reply["result"]["structuredContent"] = refusal.clone()),
+            "protocol.payload_type"
+        );
         assert_eq!(changed(|reply| reply["result"]["isError"] = json!(true)), "protocol.error_shape");
         assert_eq!(changed(|reply| reply["result"]["isError"] = json!("no")), "protocol.result_shape");
         assert_eq!(changed(|reply| reply["id"] = json!(1)), "protocol.id");
@@ -208,7 +211,10 @@ mod tests {
         assert_eq!(label(400, Content::Json, &error(json!("r1"), -32004)), "rpc.-32004");
         assert_eq!(label(400, Content::Json, &error(json!(null), -32700)), "rpc.-32700");
         assert_eq!(label(400, Content::Json, &error(json!(null), -32020)), "protocol.id");
-        assert_eq!(label(400, Content::Json, r#"{"jsonrpc":"2.0","id":"r1","error":{"code":1}}"#), "protocol.error_shape");
+        assert_eq!(
+            label(400, Content::Json, r#"{"jsonrpc":"2.0","id":"r1","error":{"code":1}}"#),
+            "protocol.error_shape"
+        );
         assert_eq!(label(403, Content::Other, "Forbidden"), "http.403");
         assert_eq!(label(200, Content::Other, "event: message\ndata: {}\n\n"), "protocol.content_type");
         assert_eq!(label(200, Content::Json, "{"), "protocol.not_json");

@@ -29,7 +29,11 @@ use crate::verdict::Verdict;
 
 /// The binding in a sentence, unless it is the one that goes without saying.
 pub(crate) fn through(binding: &str) -> String {
-    if binding == Binding::A2a.word() { String::new() } else { format!(" through {}", binding.to_ascii_uppercase()) }
+    if binding == Binding::A2a.word() {
+        String::new()
+    } else {
+        format!(" through {}", binding.to_ascii_uppercase())
+    }
 }
 
 /// Everything that is known about a run after it.

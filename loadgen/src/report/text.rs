@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::RunResult;
+use super::{RunResult, through};
 use crate::record::Latency;
 use crate::units::{show_nanos, show_rate};
 

@@ -169,7 +169,11 @@ impl Workload {
             step.reader.turn_to(binding);
             let unfit = step.raw.iter().flat_map(|raw| raw.unfit(binding));
             faults.extend(unfit.map(|why| {
-                format!("step {}: its `raw` makes no sense with --binding {}: {why}", step.label, binding.word())
+                format!(
+                    "step {}: its `raw` makes no sense with --binding {}: {why}",
+                    step.label,
+                    binding.word()
+                )
             }));
         }
         if faults.is_empty() { Ok(()) } else { Err(faults) }

@@ -31,7 +31,7 @@ pub struct Lead {
     pub number: u64,
     /// When it was received (business clock).
     pub received_at: Timestamp,
-    /// The conversation it came in.
+    /// The conversation it came in; empty where it came through an interface that has none.
     pub context_id: Box<str>,
     /// The request payload, canonical: the grant of consent is an audit record, kept whole.
     pub request: Box<RawValue>,
@@ -54,7 +54,7 @@ pub struct LeadView<'a> {
     lead_id: &'a str,
     /// RFC 3339.
     received_at: String,
-    context_id: &'a str,
+    context_id: Option<&'a str>,
     request: &'a RawValue,
     receipt: &'a RawValue,
 }
@@ -70,7 +70,7 @@ impl Lead {
         LeadView {
             lead_id: self.receipt.lead_id.as_str(),
             received_at: to_rfc3339(self.received_at),
-            context_id: &self.context_id,
+            context_id: Some(&*self.context_id).filter(|id| !id.is_empty()),
             request: &self.request,
             receipt: &self.receipt.response,
         }

@@ -8,6 +8,7 @@ use super::effect::{EffectInfo, Lawfulness, Param, ParamKind};
 use super::magic;
 use super::registry::registry;
 use super::when::Reach;
+use crate::protocol::Binding;
 use crate::protocol::Contract;
 
 fn kind(param: &Param) -> String {
@@ -78,7 +79,8 @@ pub fn json() -> Value {
                 "class": effect.class.word(),
                 "lawfulness": lawfulness(effect),
                 "breaks": breached(effect),
-                "touches_calls": reach.calls,
+                "touches_calls": !reach.calls.is_empty(),
+                "bindings": reach.calls.iter().map(Binding::word).collect::<Vec<_>>(),
                 "touches_discovery": reach.discovery,
                 "sees": effect.sees,
                 "magic_vin": magic::vin(number),

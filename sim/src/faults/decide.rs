@@ -15,7 +15,7 @@ use super::plan::Rule;
 use super::repro::Repro;
 use super::sequence::Per;
 use super::when::Reach;
-use crate::protocol::Skill;
+use crate::protocol::{Binding, Skill};
 use crate::stable::{mix, stable_hash};
 
 /// The name of the header by which a request asks for a fault itself.
@@ -30,8 +30,8 @@ pub struct Facts<'a> {
     pub skill: Option<Skill>,
     /// The path of a discovery request; `None` for a call.
     pub path: Option<&'a str>,
-    /// `a2a`, `mcp` or `pap`.
-    pub binding: &'static str,
+    /// The interface that it came through; of discovery and of connections, which belong to none, A2A.
+    pub binding: Binding,
     /// The conversation that the call belongs to or begins.
     pub conversation: Option<&'a str>,
     /// The client, as INTERFACES.md ("Client") finds it.
@@ -266,8 +266,17 @@ fn header_effects(
     match effects.iter().find(|effect| !Reach::of_own(effect.info).covers(facts)) {
         None => Ok(effects),
         Some(effect) => {
-            let (name, only) = (effect.info.name, if facts.path.is_some() { "calls" } else { "discovery" });
-            Err(format!("{REQUEST_HEADER}: {name} touches {only} alone, and this request is none").into())
+            let name = effect.info.name;
+            let reach = Reach::of_own(effect.info);
+            let only = match facts.path {
+                Some(_) => "calls alone, and this request is none".to_owned(),
+                None if reach.calls.is_empty() => "discovery alone, and this request is none".to_owned(),
+                None => {
+                    let words: Vec<_> = reach.calls.iter().map(Binding::word).collect();
+                    format!("calls by {} alone", words.join(" and "))
+                }
+            };
+            Err(format!("{REQUEST_HEADER}: {name} touches {only}").into())
         }
     }
 }

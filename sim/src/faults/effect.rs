@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::draw::Draw;
 use super::script::Script;
 use crate::protocol::error::AapError;
-use crate::protocol::{Contract, Skill};
+use crate::protocol::{Bindings, Contract, Skill};
 
 /// Which part of an exchange an effect takes. One answer and one delivery win by precedence; delays add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -241,6 +241,8 @@ pub enum Apply {
     Behave(fn(&Args) -> Behaviour),
     /// Rewrite the finished JSON-RPC reply.
     Refine(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>)),
+    /// The same, of its payload, whatever envelope that is in.
+    RefinePayload(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>)),
     /// Rewrite the agent card.
     RefineCard(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>) -> HttpOverride),
     /// Say something else in HTTP.
@@ -291,6 +293,8 @@ pub struct EffectInfo {
     pub sees: &'static str,
     /// The class that it has by itself, whatever triggers it.
     pub class: Class,
+    /// The interfaces whose calls it can touch.
+    pub bindings: Bindings,
     /// How it is applied.
     pub apply: Apply,
 }

@@ -14,6 +14,7 @@ use crate::document::members::{Members, integer_of, is_name, list_of, text_of};
 use crate::document::units::{self, DURATION_FORM, RATIO_FORM};
 use crate::document::yaml::parse;
 use crate::document::{Fault, Faults, Limits, LoadError, Node, Reporter, Source, quoted};
+use crate::protocol::Binding;
 use crate::stable::stable_hash;
 
 /// Bytes of a plan's file.
@@ -93,7 +94,8 @@ impl Rule {
         let reach = self.reach();
         let when = &self.when;
         let of_request = [&when.conversation, &when.vin, &when.binding].iter().any(|list| !list.is_empty());
-        if reach.connections && (reach.calls || reach.discovery) {
+        let touches_calls = !reach.calls.is_empty();
+        if reach.connections && (touches_calls || reach.discovery) {
             return Some("one sequence cannot touch connections and requests: write two rules".to_owned());
         }
         if reach.connections && (of_request || !when.skill.is_empty()) {
@@ -102,13 +104,22 @@ impl Rule {
             return Some(what.to_owned());
         }
         let met = |target: &Target| match target {
-            Target::Skill(_) => reach.calls,
+            Target::Skill(_) => touches_calls,
             Target::Discovery => reach.discovery,
         };
         let idle = self.action.effects().next().is_some() && !when.skill.iter().all(met);
+        if idle {
+            let only = if touches_calls { "calls of a skill" } else { "discovery" };
+            return Some(format!("this touches {only} alone, and `skill` asks for more than that"));
+        }
+        let is_met = |word: &String| reach.discovery || reach.calls.iter().any(|met| met.word() == word);
+        let idle = self.action.effects().next().is_some() && !when.binding.iter().all(is_met);
         idle.then(|| {
-            let only = if reach.calls { "calls of a skill" } else { "discovery" };
-            format!("this touches {only} alone, and `skill` asks for more than that")
+            let only: Vec<_> = reach.calls.iter().map(Binding::word).collect();
+            format!(
+                "this touches calls by {} alone, and `binding` asks for more than that",
+                only.join(" and ")
+            )
         })
     }
 

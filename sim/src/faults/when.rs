@@ -3,7 +3,7 @@
 use super::decide::Facts;
 use super::effect::{Apply, Class, EffectInfo};
 use super::sequence::Per;
-use crate::protocol::Skill;
+use crate::protocol::{Bindings, Skill};
 
 impl Class {
     /// The class of counting over this.
@@ -116,7 +116,7 @@ impl When {
         self.in_window(age_ns)
             && (self.skill.is_empty() || target.is_some_and(|target| self.skill.contains(&target)))
             && any(&self.dealer, Some(facts.dealer))
-            && any(&self.binding, Some(facts.binding))
+            && any(&self.binding, Some(facts.binding.word()))
             && any(&self.client, Some(facts.client))
             && any(&self.conversation, facts.conversation)
             && (self.vin.is_empty()
@@ -148,8 +148,8 @@ fn any(wanted: &[String], value: Option<&str>) -> bool {
 /// What an effect can touch: what rewrites the card means nothing to a call, and the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reach {
-    /// Calls of the dealer endpoint.
-    pub calls: bool,
+    /// Calls of the dealer endpoint, through these interfaces.
+    pub calls: Bindings,
     /// Discovery.
     pub discovery: bool,
     /// Connections, before any request is read from them.
@@ -160,19 +160,23 @@ impl Reach {
     /// What a rule's effect reaches. What is of discovery leaves calls alone, however it is applied.
     pub fn of(info: &EffectInfo) -> Reach {
         let (calls, discovery) = match info.apply {
-            _ if info.family == "discovery" => (false, true),
-            Apply::Accept(_) => (false, false),
-            Apply::RefineCard(_) => (false, true),
-            Apply::Refuse(_) | Apply::RefuseHttp(_) | Apply::Behave(_) | Apply::Refine(_) => (true, false),
-            Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Delay(_) => (true, true),
+            _ if info.family == "discovery" => (Bindings::NONE, true),
+            Apply::Accept(_) => (Bindings::NONE, false),
+            Apply::RefineCard(_) => (Bindings::NONE, true),
+            Apply::Refuse(_)
+            | Apply::RefuseHttp(_)
+            | Apply::Behave(_)
+            | Apply::Refine(_)
+            | Apply::RefinePayload(_) => (info.bindings, false),
+            Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Delay(_) => (info.bindings, true),
         };
-        Reach { calls, discovery, connections: !calls && !discovery }
+        Reach { calls, discovery, connections: calls.is_empty() && !discovery }
     }
 
     /// What the effect reaches when the request itself asks for it: its connection was accepted before.
     pub fn of_own(info: &EffectInfo) -> Reach {
         match info.apply {
-            Apply::Accept(_) => Reach { calls: true, discovery: true, connections: false },
+            Apply::Accept(_) => Reach { calls: Bindings::ALL, discovery: true, connections: false },
             _ => Reach::of(info),
         }
     }
@@ -180,7 +184,7 @@ impl Reach {
     /// What either reaches.
     pub fn or(self, other: Reach) -> Reach {
         Reach {
-            calls: self.calls | other.calls,
+            calls: self.calls.or(other.calls),
             discovery: self.discovery | other.discovery,
             connections: self.connections | other.connections,
         }
@@ -191,7 +195,7 @@ impl Reach {
         match (facts.accepting, facts.path) {
             (true, _) => self.connections,
             (false, Some(_)) => self.discovery,
-            (false, None) => self.calls,
+            (false, None) => self.calls.has(facts.binding),
         }
     }
 }

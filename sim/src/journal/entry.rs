@@ -4,9 +4,9 @@ use serde::{Serialize, Serializer};
 
 use super::exchange::{Body, DeliveryState, Head, Outcome};
 use super::ring::View;
-use crate::protocol::Skill;
-use crate::protocol::call::{payload_of, stable_key};
+use crate::protocol::call::{payload_in, stable_key};
 use crate::protocol::json::Doc;
+use crate::protocol::{Binding, Skill};
 
 /// A body as it was said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -65,6 +65,8 @@ pub struct Entry {
     /// The header fields that matter to judges; not in JSON.
     #[serde(skip)]
     pub head: Head,
+    /// The interface that it came through; none where it was no call.
+    pub binding: Option<Binding>,
     /// The skill, once it was chosen.
     #[serde(serialize_with = "skill_id")]
     pub skill: Option<Skill>,
@@ -118,6 +120,7 @@ impl Entry {
             connection: record.connection,
             ordinal: record.ordinal,
             head: record.head,
+            binding: record.binding,
             skill: record.skill,
             method: named(view.method()),
             conversation: named(view.conversation()),
@@ -166,7 +169,7 @@ fn key_of(view: View<'_>) -> Option<u64> {
         return None;
     }
     let mut doc = Doc::default();
-    let payload = payload_of(doc.parse(request.body).ok()?.get("params"))?;
+    let payload = payload_in(view.record.binding?, doc.parse(request.body).ok()?)?;
     let dealer = std::str::from_utf8(view.dealer()).ok()?;
     Some(stable_key(dealer, skill.id(), Some(payload), &mut Vec::new()))
 }

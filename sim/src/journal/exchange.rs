@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::protocol::error::AapCode;
-use crate::protocol::{HeaderMode, Skill};
+use crate::protocol::{Binding, HeaderMode, Skill};
 
 /// Who called, as a limit or a report would name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,10 +178,12 @@ pub struct Exchange<'a> {
     pub ordinal: u64,
     /// The header fields that matter.
     pub head: Head,
+    /// The interface that it came through; none where it was no call.
+    pub binding: Option<Binding>,
     /// The skill, once it was chosen.
     pub skill: Option<Skill>,
-    /// The JSON-RPC method; of a request that was no call the HTTP method and path, such as `GET /a2a`; empty when there
-    /// was neither.
+    /// The JSON-RPC method; of a request that was no JSON-RPC call the HTTP method and path, such as `GET /a2a`; empty when
+    /// there was neither.
     pub method: &'a str,
     /// The conversation's `contextId`: the dealer's, else the one asked for; empty when there was none.
     pub conversation: &'a str,

@@ -2,7 +2,7 @@
 
 use super::bounded;
 use super::ring::View;
-use crate::protocol::Skill;
+use crate::protocol::{Binding, Skill};
 
 /// Entries of a page unless the reader says.
 pub const DEFAULT_LIMIT: usize = 100;
@@ -18,6 +18,8 @@ pub struct Filter {
     pub limit: usize,
     /// Of this dealer.
     pub dealer: Option<String>,
+    /// Through this interface.
+    pub binding: Option<Binding>,
     /// Of this skill.
     pub skill: Option<Skill>,
     /// Of this conversation.
@@ -34,6 +36,7 @@ impl Default for Filter {
             after: 0,
             limit: DEFAULT_LIMIT,
             dealer: None,
+            binding: None,
             skill: None,
             conversation: None,
             client: None,
@@ -51,7 +54,7 @@ pub struct BadFilter {
 }
 
 impl Filter {
-    /// The filter that a URL's query asks for: `after=17&limit=50&skill=lead.submit&conversation=…&client=…&fault=…`.
+    /// The filter that a URL's query asks for: `after=17&limit=50&binding=mcp&skill=lead.submit&conversation=…&client=…&fault=…`.
     ///
     /// # Errors
     /// Every parameter that is unknown or has no such value.
@@ -81,13 +84,14 @@ impl Filter {
                     .filter(|limit| (1..=MAX_LIMIT).contains(limit))
                     .ok_or_else(|| format!("limit={value:?} is not within 1 to {MAX_LIMIT}"))?;
             }
+            "binding" => self.binding = Some(binding(&value).map_err(|fault| format!("binding={fault}"))?),
             "skill" => self.skill = Some(skill(&value).map_err(|fault| format!("skill={fault}"))?),
             "conversation" => self.conversation = Some(value),
             "client" => self.client = Some(value),
             "fault" => self.fault = Some(value),
             _ => {
                 return Err(format!(
-                    "{name:?} is no parameter; there are after, limit, skill, conversation, client, fault"
+                    "{name:?} is no parameter; there are after, limit, binding, skill, conversation, client, fault"
                 ));
             }
         }
@@ -98,7 +102,8 @@ impl Filter {
         let is = |wanted: &Option<String>, got: &[u8]| {
             wanted.as_ref().is_none_or(|wanted| bounded(wanted.as_bytes()) == got)
         };
-        self.skill.is_none_or(|skill| view.record.skill == Some(skill))
+        self.binding.is_none_or(|binding| view.record.binding == Some(binding))
+            && self.skill.is_none_or(|skill| view.record.skill == Some(skill))
             && is(&self.dealer, view.dealer())
             && is(&self.conversation, view.conversation())
             && self.client.as_ref().is_none_or(|client| *client == view.client())
@@ -106,6 +111,13 @@ impl Filter {
                 view.faults().any(|[trigger, effect, _]| names_fault(wanted.as_bytes(), trigger, effect))
             })
     }
+}
+
+/// The binding with this word.
+pub(super) fn binding(word: &str) -> Result<Binding, String> {
+    Binding::from_word(word).ok_or_else(|| {
+        format!("{word:?} is no binding; there are {}", Binding::ALL.map(Binding::word).join(", "))
+    })
 }
 
 /// The skill with this id.
@@ -143,10 +155,12 @@ mod tests {
 
     #[test]
     fn a_query_becomes_a_filter() {
-        let filter =
-            Filter::parse("after=17&limit=5&skill=lead.submit&client=127.0.0.1+a%2Fb&fault=%C3%A9%2")
-                .unwrap();
+        let filter = Filter::parse(
+            "after=17&limit=5&skill=lead.submit&binding=pap&client=127.0.0.1+a%2Fb&fault=%C3%A9%2",
+        )
+        .unwrap();
         assert_eq!((filter.after, filter.limit, filter.skill), (17, 5, Some(Skill::LeadSubmit)));
+        assert_eq!(filter.binding, Some(Binding::Pap));
         assert_eq!(filter.client.as_deref(), Some("127.0.0.1 a/b"));
         assert_eq!(filter.fault.as_deref(), Some("é%2"));
         assert_eq!(Filter::parse("").unwrap(), Filter::default());
@@ -154,9 +168,9 @@ mod tests {
 
     #[test]
     fn every_fault_of_a_query_is_named() {
-        let error = Filter::parse("after=-1&limit=0&skill=lead&color=red").unwrap_err();
+        let error = Filter::parse("after=-1&limit=0&skill=lead&binding=soap&color=red").unwrap_err();
         let names: Vec<_> = error.faults.iter().map(|fault| &fault[..6]).collect();
-        assert_eq!(names, ["after=", "limit=", "skill=", "\"color"]);
+        assert_eq!(names, ["after=", "limit=", "skill=", "bindin", "\"color"]);
     }
 
     #[test]

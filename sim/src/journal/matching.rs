@@ -4,11 +4,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::exchange::Outcome;
-use super::filter::{names_fault, skill};
+use super::filter::{binding, names_fault, skill};
 use super::{Entry, bounded};
-use crate::protocol::Skill;
-use crate::protocol::call::payload_of;
+use crate::protocol::call::payload_in;
 use crate::protocol::json::Doc;
+use crate::protocol::{Binding, Skill};
 
 /// Differences of one entry that are told.
 const MAX_DIFFERENCES: usize = 8;
@@ -18,6 +18,8 @@ const MAX_DIFFERENCES: usize = 8;
 pub struct Match {
     /// The dealer's id.
     pub dealer: Option<String>,
+    /// The interface that it came through.
+    pub binding: Option<Binding>,
     /// The skill.
     pub skill: Option<Skill>,
     /// The JSON-RPC method.
@@ -78,7 +80,8 @@ impl Comparison {
     }
 }
 
-const MEMBERS: &str = "dealer, skill, method, outcome, conversation, client, message_id, fault, payload";
+const MEMBERS: &str =
+    "dealer, binding, skill, method, outcome, conversation, client, message_id, fault, payload";
 
 impl Match {
     /// Reads a match; faults go to `faults`, each with its pointer.
@@ -106,9 +109,13 @@ impl Match {
         let place = match name {
             "payload" => {
                 if !value.is_object() {
-                    return Err("must be an object: what the request's parts[0].data must contain".to_owned());
+                    return Err("must be an object: what the request's payload must contain".to_owned());
                 }
                 self.payload = Some(value.clone());
+                return Ok(());
+            }
+            "binding" => {
+                self.binding = Some(binding(text()?)?);
                 return Ok(());
             }
             "skill" => {
@@ -147,6 +154,10 @@ impl Match {
                 let holds = got.is_some_and(|got| got == wanted || is_cut(wanted, got));
                 found.check(member, holds, wanted, got.cloned().into());
             }
+        }
+        if let Some(binding) = self.binding {
+            let got = entry.binding.map(Binding::word).into();
+            found.check("binding", entry.binding == Some(binding), binding.word(), got);
         }
         if let Some(skill) = self.skill {
             found.check("skill", entry.skill == Some(skill), skill.id(), entry.skill.map(Skill::id).into());
@@ -191,7 +202,7 @@ fn payload(entry: &Entry) -> Option<Value> {
     let mut doc = Doc::default();
     let root = doc.parse(entry.request.body.as_bytes()).ok()?;
     let mut canonical = Vec::new();
-    payload_of(root.get("params"))?.write_canonical(&[], &mut canonical);
+    payload_in(entry.binding?, root)?.write_canonical(&[], &mut canonical);
     serde_json::from_slice(&canonical).ok()
 }
 

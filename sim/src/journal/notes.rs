@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::entry::Fault;
 use super::exchange::{Body, Client, Delivery, Exchange, FaultMark, Head, Outcome};
 use super::{MAX_FAULTS, MAX_TEXT, Shard, bounded};
-use crate::protocol::Skill;
+use crate::protocol::{Binding, Skill};
 
 /// Bytes of a body that is not kept by reference.
 const LARGE: usize = 64 << 10;
@@ -145,6 +145,8 @@ pub struct Pending {
     pub head: Head,
     /// Bytes of its body, where it is not there.
     pub request_bytes: u64,
+    /// The interface that it came through; none where it is no call.
+    pub binding: Option<Binding>,
     /// The HTTP status of its reply.
     pub http_status: u16,
     /// The reply's body.
@@ -191,6 +193,7 @@ impl Pending {
             head: Head::default(),
             request: Bytes::new(),
             request_bytes: 0,
+            binding: None,
             http_status: 0,
             reply: Bytes::new(),
             dealer: String::new(),
@@ -261,6 +264,7 @@ impl Pending {
                 connection: self.connection,
                 ordinal: self.ordinal,
                 head: self.head,
+                binding: self.binding,
                 skill: call.skill,
                 method,
                 conversation,

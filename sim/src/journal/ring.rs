@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::exchange::{Body, Client, Delivery, Exchange, FaultMark, Head, Outcome};
 use super::{Limits, MAX_FAULTS, bounded};
-use crate::protocol::Skill;
+use crate::protocol::{Binding, Skill};
 
 /// How a client was told from others.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +56,7 @@ pub(super) struct Record {
     pub(super) head: Head,
     pub(super) key: Option<u64>,
     pub(super) attempt: u64,
+    pub(super) binding: Option<Binding>,
     pub(super) skill: Option<Skill>,
     pub(super) outcome: Outcome,
     pub(super) http_status: u16,
@@ -273,6 +274,7 @@ impl Ring {
             head: exchange.head,
             key: exchange.key,
             attempt: exchange.attempt,
+            binding: exchange.binding,
             skill: exchange.skill,
             outcome: exchange.outcome,
             http_status: exchange.http_status,

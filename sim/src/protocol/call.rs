@@ -1,5 +1,6 @@
 //! A call: the JSON-RPC envelope and the A2A Message in it (AAP digest, section c).
 
+use super::binding::Binding;
 use super::contract::Features;
 use super::error::{AapCode, AapError, Failure, ProtocolError, shorten};
 use super::format::Format;
@@ -281,6 +282,15 @@ fn unsupported(request_type: &str, offered: &[Skill]) -> AapError {
 /// The payload of parameters that may not even be a Message; what a stable key is made of.
 pub fn payload_of(params: Option<Value<'_>>) -> Option<Value<'_>> {
     params?.get("message")?.get("parts")?.items().next()?.get("data")
+}
+
+/// The payload of a body that came through a binding, which may be none of that binding's.
+pub fn payload_in(binding: Binding, root: Value<'_>) -> Option<Value<'_>> {
+    match binding {
+        Binding::A2a => payload_of(root.get("params")),
+        Binding::Mcp => root.get("params")?.get("arguments"),
+        Binding::Pap => Some(root),
+    }
 }
 
 /// The vehicle that a payload asks for.

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::binding::{Binding, Bindings};
 use super::error::{AapCode, code};
 
 /// What an endpoint does with a request that lacks the two A2A headers (AAP digest, section b). A mode of the endpoint,
@@ -59,6 +60,8 @@ pub struct Terms {
     pub card_says_required: bool,
     /// Whether the card's extension entry must carry search capabilities and links to the other bindings.
     pub card_has_links: bool,
+    /// The interfaces through which a dealer of this contract is reached. MCP and PAP are first-class from 3.0 on.
+    pub bindings: Bindings,
 }
 
 /// Members of payloads that only some contracts know (AAP digest, section a; the schemas of each release).
@@ -140,6 +143,7 @@ static V1_0: Terms = Terms {
     numbers: NUMBERS_1_0,
     card_says_required: false,
     card_has_links: false,
+    bindings: Bindings::of(&[Binding::A2a]),
 };
 
 static V1_1: Terms = Terms {
@@ -193,6 +197,7 @@ static V3_0: Terms = Terms {
     default_headers: HeaderMode::Pinned,
     features: Features { status_filter: true, ..V2_0.features },
     card_has_links: true,
+    bindings: Bindings::ALL,
     ..V2_0
 };
 

@@ -384,21 +384,32 @@ pub fn write_aap_error(
     open(out, id, contract.number(error.code), &message);
     out.extend_from_slice(b",\"data\":");
     match contract.error_shape {
-        ErrorShape::Object => {
-            out.push(b'{');
-            write_typed(out, true, error, occurrence);
-        }
+        ErrorShape::Object => write_typed_error(out, error, contract, occurrence),
         ErrorShape::Array => {
             out.push(b'[');
             write_skill_info(out, error, occurrence);
             write_bad_request(out, &error.faults);
-            out.extend_from_slice(b",{");
-            write::member(out, true, "@type", AAP_ERROR_TYPE);
-            write_typed(out, false, error, occurrence);
+            out.push(b',');
+            write_typed_error(out, error, contract, occurrence);
             out.push(b']');
         }
     }
     out.extend_from_slice(b"}}");
+}
+
+/// Writes the typed entry of a skill error alone, for protocols that have no error of their own around it.
+pub fn write_typed_error(
+    out: &mut Vec<u8>,
+    error: &AapError,
+    contract: Contract,
+    occurrence: Occurrence<'_>,
+) {
+    out.push(b'{');
+    let is_array = contract.error_shape == ErrorShape::Array;
+    if is_array {
+        write::member(out, true, "@type", AAP_ERROR_TYPE);
+    }
+    write_typed(out, !is_array, error, occurrence);
 }
 
 fn open(out: &mut Vec<u8>, id: &str, code: i32, message: &str) {

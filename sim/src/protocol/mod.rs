@@ -1,6 +1,7 @@
 //! The wire, without I/O: JSON-RPC framing, A2A message and header rules, AAP payloads and errors, contracts and the
 //! agent card. The only place that knows a code number, a URI or a media type.
 
+pub mod accept;
 pub mod binding;
 pub mod call;
 pub mod card;

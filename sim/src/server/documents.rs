@@ -6,6 +6,7 @@ use hyper::{Response, StatusCode};
 
 use super::routes::{Reply, reply};
 use crate::faults::effect::HttpOverride;
+use crate::protocol::pap;
 use crate::world::{Document, entity_tag};
 
 /// A document, with what caches need (A2A 1.0, section 8.6; RFC 9110, sections 13.1.2 and 13.1.3).
@@ -74,6 +75,19 @@ pub(super) fn serve_touched(
         }
     }
     serve(&Document { body, etag, ..*document }, max_age_s, &conditions)
+}
+
+/// A refusal in plain text as the PAP door says it.
+pub(super) fn problem(mut refusal: Reply) -> Reply {
+    let status = refusal.status();
+    if !refusal.body().is_empty() {
+        let detail = String::from_utf8_lossy(refusal.body());
+        let body =
+            pap::problem(status.as_u16(), status.canonical_reason().unwrap_or("Error"), detail.trim_end());
+        *refusal.body_mut() = body.into();
+        refusal.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(pap::PROBLEM));
+    }
+    refusal
 }
 
 /// IMF-fixdate (RFC 9110, section 5.6.7).

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use smallvec::SmallVec;
 use tokio::sync::watch;
 
 use super::connection::Counted;
@@ -24,12 +25,13 @@ use super::events::Events;
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::admin::{self, AdminReply, AdminRequest};
-use crate::dispatch::{self, Fields, Scratch, dispatch};
+use crate::dispatch::{self, Entrance, Fields, Scratch, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
 use crate::journal::{Outcome, Told};
 use crate::protocol::discovery::Paper;
 use crate::protocol::error::AapCode;
+use crate::protocol::{Binding, pap};
 use crate::stable::mix;
 use crate::world::{Door, Site, World};
 
@@ -76,15 +78,15 @@ enum BodyError {
     Broken,
 }
 
-async fn read_body(mut body: Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
+async fn read_body(body: &mut Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
     let traffic = &shared.world.traffic;
-    let read = tokio::time::timeout(shared.limits.body_timeout(), collect(&mut body, most)).await;
+    let read = tokio::time::timeout(shared.limits.body_timeout(), collect(body, most)).await;
     let result = read.unwrap_or(Err(BodyError::TooSlow));
     match result {
         Err(BodyError::TooSlow) => _ = traffic.too_slow.fetch_add(1, Ordering::Relaxed),
         Err(BodyError::TooLarge) => {
             traffic.too_large.fetch_add(1, Ordering::Relaxed);
-            hear_out(&mut body).await;
+            hear_out(body).await;
         }
         Ok(_) | Err(BodyError::Broken) => {}
     }
@@ -191,6 +193,7 @@ impl Front {
             let now = site.now(shared.clocks.now());
             let fields = Fields::read(*peer, &head.headers, None);
             pending.set_facts((now.business, now.traffic_ns), (fields.client, fields.key), site.id());
+            pending.binding = None;
             pending.head = fields.head;
             pending.notes.add(Told::other(&format!("{} {}", head.method, head.uri.path())));
             let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
@@ -218,16 +221,18 @@ impl Front {
         };
         let reply = match path {
             // Some clients add a slash to the card's URL; a redirect would lose the body.
-            "/a2a" | "/a2a/" if head.method == Method::POST => {
-                if is_json(&head.headers) {
-                    return self.call(door.site, &head, body).await;
+            "/a2a" | "/a2a/" => match self.call(door.site, Entrance::A2a, &head, &mut body).await {
+                Ok(reply) => return reply,
+                Err(refusal) => refusal,
+            },
+            _ if path.starts_with(pap::BASE_PATH) && serves(door.site, Binding::Pap) => {
+                match pap::skill_at(path) {
+                    Some(skill) => match self.call(door.site, Entrance::Pap(skill), &head, &mut body).await {
+                        Ok(reply) => return reply,
+                        Err(refusal) => refusal,
+                    },
+                    None => documents::problem(plain(StatusCode::NOT_FOUND, "no skill has this path")),
                 }
-                self.note_other(door.site, &head);
-                plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
-            }
-            "/a2a" | "/a2a/" => {
-                self.note_other(door.site, &head);
-                not_allowed("POST")
             }
             "/" if !is_read => not_allowed("GET, HEAD"),
             "/" if door.at_root => entrance(world, door, &head.headers),
@@ -249,7 +254,8 @@ impl Front {
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return not_allowed("GET, HEAD");
         }
-        let call = self.to_dispatch(door.site, Fields::read(*peer, headers, None), headers, b"", 0);
+        let fields = Fields::read(*peer, headers, None);
+        let call = self.to_dispatch(door.site, Entrance::A2a, fields, headers, b"", 0);
         let mut body = document.body.clone();
         let now = door.site.now(shared.clocks.now());
         let carried = wire.with_pending(|pending| {
@@ -271,13 +277,14 @@ impl Front {
     fn to_dispatch<'a>(
         &'a self,
         site: &'a Site,
+        entrance: Entrance,
         fields: Fields<'a>,
         head: &'a HeaderMap,
         body: &'a [u8],
         nonce: u64,
     ) -> dispatch::Request<'a> {
         let in_flight = self.0.shared.world.traffic.in_flight.load(Ordering::Relaxed);
-        dispatch::Request { fields, head, body, nonce, faults: Some(&site.faults), in_flight }
+        dispatch::Request { entrance, fields, head, body, nonce, faults: Some(&site.faults), in_flight }
     }
 
     /// Does what faults want beyond the body: waits, changes the HTTP around it, and has it delivered their way.
@@ -310,14 +317,25 @@ impl Front {
         reply
     }
 
-    async fn call(&self, site: &Site, head: &Parts, body: Incoming) -> Reply {
+    /// Answers a call; one that HTTP refuses, whose body nobody has read, with its refusal.
+    async fn call(
+        &self,
+        site: &Site,
+        entrance: Entrance,
+        head: &Parts,
+        body: &mut Incoming,
+    ) -> Result<Reply, Reply> {
         let FrontParts { shared, scratch, wire, peer, nonce } = &*self.0;
+        let media_type = settle(entrance, head).map_err(|refusal| {
+            self.note_other(site, head);
+            in_words_of(entrance, *refusal)
+        })?;
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
             Ok(body) => body,
             Err(error) => {
                 self.note_other(site, head);
-                return error.reply(most);
+                return Ok(in_words_of(entrance, error.reply(most)));
             }
         };
         nonce.set(nonce.get().wrapping_add(1));
@@ -325,7 +343,7 @@ impl Front {
         let now = site.now(shared.clocks.now());
         let scene = site.scene();
         let fields = Fields::read(*peer, &head.headers, Some(scene.dealer.spec().contract));
-        let call = self.to_dispatch(site, fields, &head.headers, &body, nonce);
+        let call = self.to_dispatch(site, entrance, fields, &head.headers, &body, nonce);
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.
         let said = catch_unwind(AssertUnwindSafe(|| {
@@ -337,6 +355,7 @@ impl Front {
             scratch.borrow_mut().take_notes(&mut pending.notes);
             let caller = (fields.client, fields.key);
             pending.set_facts((now.business, now.traffic_ns), caller, scene.dealer.id());
+            pending.binding = Some(entrance.binding());
             pending.head = fields.head.under(scene.dealer.spec().headers);
             if said.is_err() {
                 let outcome = Outcome::Aap(AapCode::InternalError);
@@ -351,19 +370,24 @@ impl Front {
                 shared.world.traffic.panics.fetch_add(1, Ordering::Relaxed);
                 tracing::error!("a handler panicked; the call was answered with INTERNAL_ERROR");
                 out.clear();
-                dispatch::internal_error(&scene.dealer, &call, now, &mut out);
-                dispatch::Reply::default()
+                dispatch::internal_error(&scene.dealer, &call, now, &mut out)
             }
         };
-        let mut reply = reply(StatusCode::OK, JSON, out);
+        let status = StatusCode::from_u16(said.status).unwrap_or(StatusCode::OK);
+        // Errors have no media type of their own.
+        let media_type = if status == StatusCode::OK { media_type } else { JSON };
+        let mut reply = reply(status, media_type, out);
+        if let Some(seconds) = said.retry_after_s {
+            reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         if let Some(uri) = said.activated {
             reply.headers_mut().insert(A2A_EXTENSIONS, HeaderValue::from_static(uri));
         }
         drop(scene);
-        match said.carried {
+        Ok(match said.carried {
             None => reply,
             Some(carried) => self.carry_out(site, *carried, reply).await,
-        }
+        })
     }
 }
 
@@ -377,6 +401,11 @@ fn introduction(door: Door<'_>) -> Reply {
 fn not_found(door: Door<'_>) -> Reply {
     let text = format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path());
     plain(StatusCode::NOT_FOUND, text)
+}
+
+/// Whether a dealer is reached through an interface.
+fn serves(site: &Site, binding: Binding) -> bool {
+    site.scene().dealer.spec().doors.has(binding)
 }
 
 /// What `/` answers: all dealers, or the only one's introduction unless the caller prefers otherwise.
@@ -411,6 +440,44 @@ fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
         reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     reply
+}
+
+/// What can be said of a call before its body is read: the media type to answer it with.
+fn settle(entrance: Entrance, head: &Parts) -> Result<HeaderValue, Box<Reply>> {
+    if head.method == Method::OPTIONS && entrance != Entrance::A2a {
+        let mut reply = not_allowed("POST");
+        *reply.status_mut() = StatusCode::NO_CONTENT;
+        reply.headers_mut().remove(header::CONTENT_TYPE);
+        *reply.body_mut() = Bytes::new();
+        return Err(reply.into());
+    }
+    if head.method != Method::POST {
+        return Err(not_allowed("POST").into());
+    }
+    match entrance {
+        Entrance::A2a if is_json(&head.headers) => Ok(JSON),
+        Entrance::A2a => {
+            Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json").into())
+        }
+        Entrance::Pap(skill) => {
+            let given = head.headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+            let accept = head.headers.get_all(header::ACCEPT).iter();
+            let accept: SmallVec<[&str; 4]> =
+                accept.map(|line| line.to_str().unwrap_or("unreadable")).collect();
+            pap::negotiate(skill, given, &accept).map(HeaderValue::from_static).map_err(|error| {
+                let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+                plain(status, error.to_string()).into()
+            })
+        }
+    }
+}
+
+/// A refusal by HTTP itself, as the protocol says such things.
+fn in_words_of(entrance: Entrance, refusal: Reply) -> Reply {
+    match entrance {
+        Entrance::A2a => refusal,
+        Entrance::Pap(_) => documents::problem(refusal),
+    }
 }
 
 /// Whether the body is said to be JSON; an absent type is taken for it.
@@ -451,8 +518,8 @@ pub(super) struct Admin {
 impl Admin {
     pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Either<Full<Bytes>, Events>> {
         let shared = &self.shared;
-        let (head, body) = request.into_parts();
-        let body = match read_body(body, MAX_ADMIN_BODY, shared).await {
+        let (head, mut body) = request.into_parts();
+        let body = match read_body(&mut body, MAX_ADMIN_BODY, shared).await {
             Ok(body) => body,
             Err(error) => return error.reply(MAX_ADMIN_BODY).map(whole),
         };

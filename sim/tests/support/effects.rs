@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dealer_sim::faults::effect::{Behaviour, Class, HttpOverride, Lawfulness, Param, ParamKind};
 use dealer_sim::faults::{Apply, EffectInfo, Registry, Script, Step};
+use dealer_sim::protocol::Bindings;
 use dealer_sim::protocol::error::{AapCode, AapError};
 
 const DURATION: ParamKind = ParamKind::Duration { max_ns: 3_600_000_000_000 };
@@ -18,7 +19,16 @@ const fn effect(name: &'static str, params: &'static [Param], apply: Apply) -> E
         Apply::Accept(_) => Class::Arrival,
         _ => Class::Independent,
     };
-    EffectInfo { name, family, params, lawfulness: Lawfulness::Lawful, sees, class, apply }
+    EffectInfo {
+        name,
+        family,
+        params,
+        lawfulness: Lawfulness::Lawful,
+        sees,
+        class,
+        bindings: Bindings::ALL,
+        apply,
+    }
 }
 
 const REFUSE: Apply = Apply::Refuse(|_| AapError::new(AapCode::InternalError, "for tests"));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use charts::{Curve, Heat, Trace};
 
-use super::{RunResult, Second, Stored};
+use super::{RunResult, Second, Stored, through};
 use crate::record::Latency;
 
 const STYLE: &str = include_str!("style.css");

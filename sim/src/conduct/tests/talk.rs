@@ -34,6 +34,7 @@ impl Talk {
             connection: 1,
             ordinal: 1,
             head: Head { version: Sent::Right, extension: Sent::Right, conditional: false },
+            binding: Some(crate::protocol::Binding::A2a),
             skill,
             method: Some(method.to_owned()),
             conversation: skill.map(|_| "ctx-metro".to_owned()),

@@ -12,7 +12,7 @@ mod reply;
 mod time;
 mod transport;
 
-use crate::protocol::Contract;
+use crate::protocol::{Binding, Bindings, Contract};
 
 use super::effect::{Apply, Class, EffectInfo, Lawfulness, Param, ParamKind};
 
@@ -48,7 +48,17 @@ const fn lawful(
         lawfulness: Lawfulness::Lawful,
         sees,
         class: Class::Independent,
+        bindings: bindings_of(apply),
         apply,
+    }
+}
+
+/// What rewrites a finished reply knows the form of one interface; everything else is the same through all.
+const fn bindings_of(apply: Apply) -> Bindings {
+    match apply {
+        Apply::Refine(_) => Bindings::of(&[Binding::A2a]),
+        Apply::RefinePayload(_) => Bindings::of(&[Binding::A2a, Binding::Pap]),
+        _ => Bindings::ALL,
     }
 }
 
@@ -67,6 +77,7 @@ const fn breach(
         lawfulness: Lawfulness::Breach,
         sees,
         class: Class::Independent,
+        bindings: bindings_of(apply),
         apply,
     }
 }

@@ -1,4 +1,5 @@
-//! A finished JSON-RPC reply, opened for a change. Only faulted replies come here, so clarity goes before speed.
+//! A finished reply, opened for a change, whatever envelope the payload is in. Only faulted replies come here, so clarity goes
+//! before speed.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -80,9 +81,14 @@ pub(super) fn part(root: &mut Members) -> Option<&mut Members> {
     message(root)?.get_mut("parts")?.get_mut(0)?.as_object_mut()
 }
 
-/// The payload of a success reply whose `type` is this skill's response.
+/// The payload of a success reply, with its `type`: what is no JSON-RPC is a payload itself.
+pub(super) fn whole_payload(root: &mut Members) -> Option<&mut Members> {
+    if root.contains_key("jsonrpc") { part(root)?.get_mut("data")?.as_object_mut() } else { Some(root) }
+}
+
+/// The `data` of a success reply whose `type` is this skill's response.
 pub(super) fn payload<'a>(root: &'a mut Members, skill: &str) -> Option<&'a mut Members> {
-    let payload = part(root)?.get_mut("data")?.as_object_mut()?;
+    let payload = whole_payload(root)?;
     let said = payload.get("type")?.as_str()?.strip_suffix(".response")?;
     (said == skill).then(|| payload.get_mut("data")?.as_object_mut())?
 }

@@ -8,14 +8,9 @@ use serde_json::{Map, Value, json};
 use super::Facts;
 use crate::protocol::card;
 use crate::protocol::error::{AAP_ERROR_KIND, AAP_ERROR_TYPE, AapCode};
-use crate::protocol::pap;
+use crate::protocol::pap::{self, JSON, PROBLEM};
 use crate::protocol::schema::{Direction, payload_schema};
 use crate::protocol::skill::Skill;
-
-/// The media type that payloads go by, beside their own.
-const JSON: &str = "application/json";
-/// What is said of a request that the skill never saw (RFC 9457).
-const PROBLEM: &str = "application/problem+json";
 
 /// The document.
 pub fn openapi(facts: &Facts<'_>) -> Value {
