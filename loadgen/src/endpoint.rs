@@ -2,6 +2,8 @@
 
 mod doors;
 
+pub(crate) use doors::skills_of;
+
 use std::time::Duration;
 
 use dealer_sim::protocol::card::{PATH as CARD_PATH, SIMULATOR_PROVIDER};

@@ -5,7 +5,9 @@
 
 mod caller;
 mod catalogue;
+mod doors;
 mod evidence;
+mod knock;
 mod report;
 mod request;
 mod rule;
@@ -121,6 +123,7 @@ pub async fn conform(request: &Request) -> Result<Report, ConformError> {
         leads: false,
         now: clock.started(),
         exchanges: Vec::new(),
+        knocks: Vec::new(),
         stopped: None,
     };
     match &found {
@@ -192,6 +195,7 @@ async fn ask(
     survey::survey(&mut caller, &in_order, &skills, seen.leads).await;
     seen.exchanges = std::mem::take(&mut caller.exchanges);
     seen.stopped = caller.stopped.take();
+    doors::visit(&request.options, clock, deadline, seen).await;
     Ok(())
 }
 

@@ -67,7 +67,7 @@ fn openapi_of(poppy: &Address, document: &Value) -> Result<Address, EndpointErro
 }
 
 /// Where the paths of an OpenAPI document begin, and the path of each skill.
-fn skills_of(
+pub(crate) fn skills_of(
     openapi: &Address,
     document: &Value,
 ) -> Result<(Address, [String; Skill::ALL.len()]), EndpointError> {
