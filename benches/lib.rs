@@ -1,5 +1,7 @@
 //! What the benches share: dealers of two sizes, and calls as their bodies come off the wire.
 
+pub mod borrowed;
+
 use bytes::Bytes;
 use dealer_sim::dealer::clock::Now;
 use dealer_sim::dispatch::{Entrance, Fields, Request, Scratch};

@@ -1,12 +1,16 @@
 //! Makes so many calls of a skill, with or without the journal, for a tool that counts instructions:
 //! `calls COUNT with|without [SKILL]`.
 //! `calls COUNT pairs` times both in turn, so that a machine's drift falls on both, and prints the median of the differences.
+//! `calls COUNT floor` times dispatch (no journal, no socket) and the bare borrowed parse of the same request in turn, and prints
+//! the median of the ratios.
 
+use std::hint::black_box;
 use std::time::Instant;
 
-use benches::{Bench, body, calls, lead};
+use benches::{Bench, body, borrowed, calls, lead, search};
 use bytes::Bytes;
 use dealer_sim::protocol::Skill;
+use serde_json::json;
 
 /// Calls that are timed together.
 const ROUND: u32 = 200;
@@ -17,11 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (count, what, named) = match arguments[..] {
         [count, what] => (count, what, "inventory.search"),
         [count, what, named] => (count, what, named),
-        _ => return Err("usage: calls COUNT with|without|pairs [SKILL]".into()),
+        _ => return Err("usage: calls COUNT with|without|pairs|floor [SKILL]".into()),
     };
     let count: u32 = count.parse()?;
     if what == "pairs" {
         return pairs(count);
+    }
+    if what == "floor" {
+        return floor(count);
     }
     let bench = Bench::new(500)?;
     let mut bench = if what == "with" { bench.with_journal() } else { bench };
@@ -49,25 +56,70 @@ fn pairs(count: u32) -> Result<(), Box<dyn std::error::Error>> {
             let without = round(&mut without, &body);
             found.push((without, round(&mut with, &body) - without));
         }
-        let median = |of: fn(&(f64, f64)) -> f64| {
-            let mut values: Vec<f64> = found.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
         println!(
             "{}: {:.0} ns a call, the journal adds {:.0} ns",
             skill.id(),
-            median(|it| it.0),
-            median(|it| it.1)
+            median(&found, |it| it.0),
+            median(&found, |it| it.1)
         );
     }
     Ok(())
 }
 
+/// What dispatch takes beside the least that anybody who reads the request has to do.
+fn floor(count: u32) -> Result<(), Box<dyn std::error::Error>> {
+    type Parse = fn(&str) -> serde_json::Result<usize>;
+    let bench = Bench::new(500)?;
+    let vehicle =
+        body(Skill::InventoryVehicle, &json!({ "type": "inventory.vehicle.request", "vin": bench.vin() }));
+    let search = body(Skill::InventorySearch, &search());
+    let calls: [(&str, Bench, &[u8], Parse, &str); 3] = [
+        ("inventory.vehicle", bench, &vehicle, borrowed::vehicle, "\"vehicle_type\""),
+        ("inventory.search, 20 of 500", Bench::new(500)?, &search, borrowed::search, "\"vehicles\""),
+        (
+            "a refused header",
+            Bench::new(500)?.with_conflicting_headers(),
+            &search,
+            borrowed::search,
+            "-32008",
+        ),
+    ];
+    for (name, mut bench, body, parse, part) in calls {
+        let reply = String::from_utf8_lossy(bench.call(body)).into_owned();
+        if !reply.contains(part) {
+            return Err(format!("{name} was answered with {reply}").into());
+        }
+        let text = std::str::from_utf8(body)?;
+        parse(text)?;
+        let mut found = Vec::new();
+        for _ in 0..count.div_ceil(ROUND) {
+            let bare = timed(|| _ = black_box(parse(black_box(text))));
+            found.push((timed(|| _ = black_box(bench.call(black_box(body)).len())), bare));
+        }
+        println!(
+            "{name}: {:.0} ns, bare borrowed parse {:.0} ns, {:.2} times",
+            median(&found, |it| it.0),
+            median(&found, |it| it.1),
+            median(&found, |it| it.0 / it.1)
+        );
+    }
+    Ok(())
+}
+
+fn median(found: &[(f64, f64)], of: fn(&(f64, f64)) -> f64) -> f64 {
+    let mut values: Vec<f64> = found.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// Nanoseconds a call.
-#[expect(clippy::disallowed_methods, reason = "a measurement")]
 fn round(bench: &mut Bench, body: &Bytes) -> f64 {
+    timed(|| _ = bench.serve(body))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a measurement")]
+fn timed(mut call: impl FnMut()) -> f64 {
     let begun = Instant::now();
-    (0..ROUND).for_each(|_| _ = bench.serve(body));
+    (0..ROUND).for_each(|_| call());
     begun.elapsed().as_nanos() as f64 / f64::from(ROUND)
 }

@@ -1,7 +1,7 @@
 //! What stands around a payload, by binding: the header fields of a request and the envelope of its body.
 
 use dealer_sim::protocol::call::METHOD;
-use dealer_sim::protocol::discovery::MCP_VERSIONS;
+use dealer_sim::protocol::mcp::{MODERN, tool_name};
 use dealer_sim::protocol::{Binding, Skill, headers};
 
 use crate::endpoint::Endpoint;
@@ -51,7 +51,7 @@ impl Form {
             }
             Form::Mcp => format!(
                 "MCP-Protocol-Version: {}\r\nMcp-Method: tools/call\r\nMcp-Name: {}\r\n",
-                MCP_VERSIONS[0],
+                MODERN,
                 tool_name(skill)
             ),
             Form::Pap => String::new(),
@@ -112,7 +112,7 @@ impl Form {
             }
             Form::Mcp => {
                 out.extend_from_slice(b",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"");
-                out.extend_from_slice(MCP_VERSIONS[0].as_bytes());
+                out.extend_from_slice(MODERN.as_bytes());
                 out.extend_from_slice(
                     b"\",\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/clientInfo\":",
                 );
@@ -121,16 +121,5 @@ impl Form {
             }
             Form::Pap => {}
         }
-    }
-}
-
-/// The tool of a skill (AAP's MCP page: `aap_` and the id with underscores).
-pub(crate) fn tool_name(skill: Skill) -> &'static str {
-    match skill {
-        Skill::DealerInformation => "aap_dealer_information",
-        Skill::InventoryFacets => "aap_inventory_facets",
-        Skill::InventorySearch => "aap_inventory_search",
-        Skill::InventoryVehicle => "aap_inventory_vehicle",
-        Skill::LeadSubmit => "aap_lead_submit",
     }
 }

@@ -127,6 +127,11 @@ fn the_same_scenario_counts_as_well_through_the_pap_door() {
     counts_equal_the_journal("pap");
 }
 
+#[test]
+fn the_same_scenario_counts_as_well_through_the_mcp_door() {
+    counts_equal_the_journal("mcp");
+}
+
 fn counts_equal_the_journal(binding: &str) {
     let (_runtime, dealer) = dealer(EVERYTHING);
     let flags =

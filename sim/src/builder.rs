@@ -272,6 +272,7 @@ impl DealerBuilder {
             listen: loopback,
             admin: Some(loopback),
             public_url: None,
+            origins: Vec::new(),
             threads: self.threads,
             limits: self.limits.clone(),
             journal: self.journal,

@@ -149,6 +149,10 @@ pub struct ServeArgs {
     /// Base URL that the agent card gives, when clients reach the dealer under another address.
     #[arg(long, env = "DEALER_SIM_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
+    /// Web pages that may use the MCP endpoint, by their origins such as https://chat.example, separated by commas; "*" for any.
+    /// Pages of this machine and of --public-url always may; requests that come from no page are not asked.
+    #[arg(long, env = "DEALER_SIM_ORIGINS", value_name = "LIST", value_delimiter = ',', value_parser = parse_origin)]
+    pub origins: Vec<String>,
     /// AAP contract to speak: 3.0, 2.0 (the draft), 1.3, 1.2, 1.1 or 1.0.
     #[arg(long, env = "DEALER_SIM_CONTRACT", default_value = Contract::NEWEST.name, value_name = "VERSION")]
     pub contract: Contract,
@@ -163,7 +167,7 @@ pub struct ServeArgs {
     #[arg(long, env = "DEALER_SIM_POPPY", value_name = "FILE")]
     pub poppy: Option<PathBuf>,
     /// Correct what published documents say, from a JSON file of merge patches: {"card": {…}, "poppy": {…}, "openapi": {…},
-    /// "ai-catalog": {…}, "api-catalog": {…}}; "card" patches the params of the card's AAP entry, and {base_url} in a text
+    /// "ai-catalog": {…}, "api-catalog": {…}, "server-card": {…}}; "card" patches the params of the card's AAP entry, and {base_url} in a text
     /// stands for the dealer's base URL.
     #[arg(long, env = "DEALER_SIM_DOCUMENTS", value_name = "FILE")]
     pub documents: Option<PathBuf>,
@@ -221,7 +225,7 @@ pub struct CardArgs {
     /// The id of one of several dealers; the first one's card at the root unless given.
     #[arg(long, value_name = "ID")]
     pub dealer: Option<String>,
-    /// The document to print: card, poppy, openapi, ai-catalog, api-catalog or llms.
+    /// The document to print: card, poppy, openapi, ai-catalog, api-catalog, server-card or llms.
     #[arg(long, default_value = "card", value_name = "NAME")]
     pub document: Paper,
 }
@@ -352,6 +356,20 @@ fn parse_public_url(given: &str) -> Result<String, String> {
         Err("use an absolute URL such as https://dealer.example.test, without user, query or fragment"
             .to_owned())
     }
+}
+
+fn parse_origin(given: &str) -> Result<String, String> {
+    let usable = given == "*"
+        || fluent_uri::Uri::parse(given).is_ok_and(|uri| {
+            uri.authority().is_some_and(|authority| {
+                !authority.host().is_empty() && !authority.has_userinfo() && authority.port_to_u16().is_ok()
+            }) && matches!(uri.path().as_str(), "" | "/")
+                && uri.query().is_none()
+                && uri.fragment().is_none()
+        });
+    usable.then(|| given.to_owned()).ok_or_else(|| {
+        "use scheme, host and, if it is not the usual one, port of a page, such as https://chat.example, or *".to_owned()
+    })
 }
 
 /// Reads the command line, with the flags of a `--config` file.

@@ -1,6 +1,6 @@
 //! The hot path: one HTTP body in, one reply out. Deterministic: no I/O and no clock of its own.
 //!
-//! Several envelopes stand around one core. An envelope ([`a2a`], [`pap`]) reads what its protocol wraps around a
+//! Three envelopes stand around one core. An envelope ([`a2a`], [`mcp`], [`pap`]) reads what its protocol wraps around a
 //! payload and refuses what breaks that protocol; the core ([`Run::perform`]) has what all share: faults, identifiers, the
 //! rate limit, the payload's shape, the skill, counters.
 //!
@@ -11,6 +11,7 @@
 mod a2a;
 mod discovery;
 mod fields;
+mod mcp;
 mod noting;
 mod pap;
 
@@ -44,6 +45,8 @@ use crate::stable::stable_hash;
 pub enum Entrance {
     /// `/a2a`.
     A2a,
+    /// `/mcp`.
+    Mcp,
     /// The path of a skill below `/pap`.
     Pap(Skill),
 }
@@ -53,6 +56,7 @@ impl Entrance {
     pub fn binding(self) -> Binding {
         match self {
             Entrance::A2a => Binding::A2a,
+            Entrance::Mcp => Binding::Mcp,
             Entrance::Pap(_) => Binding::Pap,
         }
     }
@@ -151,6 +155,7 @@ pub fn dispatch(
     };
     match request.entrance {
         Entrance::A2a => a2a::answer(&mut run, doc, out),
+        Entrance::Mcp => mcp::answer(&mut run, doc, out),
         Entrance::Pap(skill) => pap::answer(&mut run, doc, skill, out),
     }
     run.reply
@@ -168,6 +173,10 @@ pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mu
     let mut reply = Reply::default();
     match request.entrance {
         Entrance::A2a => a2a::Wrap { id }.fail(dealer, &error, occurrence, &mut reply, out),
+        Entrance::Mcp => {
+            let wrap = mcp::Wrap::of_request(id, request);
+            wrap.fail(dealer, &error, occurrence, &mut reply, out);
+        }
         Entrance::Pap(_) => pap::Wrap.fail(dealer, &error, occurrence, &mut reply, out),
     }
     reply
@@ -181,8 +190,8 @@ trait Envelope {
     /// Writes the reply of a successful call up to its payload.
     fn open(&self, out: &mut Vec<u8>, message_id: &str, context_id: &str);
 
-    /// Writes the reply of a successful call from behind its payload, which lies at `payload`.
-    fn close(&self, dealer: &Dealer, skill: Skill, payload: usize, out: &mut Vec<u8>);
+    /// Writes the reply of a successful call from behind its payload, which begins at `payload`. `spare` is a buffer.
+    fn close(&self, payload: usize, skill: Skill, spare: &mut Vec<u8>, out: &mut Vec<u8>);
 
     /// Writes the reply of a call that a skill refuses, and says in `reply` what HTTP says of it.
     fn fail(
@@ -277,7 +286,7 @@ impl Run<'_> {
         self.dealer.counters().skill(asked.skill, result.as_ref().err().map(|error| error.code));
         let outcome = match &result {
             Ok(()) => {
-                envelope.close(self.dealer, asked.skill, payload, out);
+                envelope.close(payload, asked.skill, self.canonical, out);
                 Outcome::Ok
             }
             Err(error) => {

@@ -202,6 +202,7 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
             AdminAddress::At(address) => Some(address),
         },
         public_url: arguments.public_url.clone(),
+        origins: arguments.origins.clone(),
         threads,
         limits,
         journal: match arguments.journal {

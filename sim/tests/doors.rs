@@ -2,6 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "doors/mcp.rs"]
+mod mcp;
+#[path = "doors/reports.rs"]
+mod reports;
+#[path = "doors/rmcp.rs"]
+mod rmcp;
 mod support;
 
 use serde_json::{Value, json};
@@ -31,7 +37,17 @@ fn by_pap(sim: &Sim, skill: &str, payload: &Value) -> String {
     http("POST", &url, &[("Content-Type", "application/json")], &payload.to_string()).2
 }
 
-const DOORS: [(&str, Ask); 2] = [("a2a", by_a2a), ("pap", by_pap)];
+/// The structured content; the text block must repeat it, letter for letter.
+fn by_mcp(sim: &Sim, skill: &str, payload: &Value) -> String {
+    let reply = mcp::call(&mcp::url(sim), skill, payload);
+    let (from, to) =
+        (reply.find("\"structuredContent\":").unwrap() + 20, reply.find(",\"content\":[").unwrap());
+    let read: Value = serde_json::from_str(&reply).unwrap();
+    assert_eq!(read["result"]["content"][0]["text"], reply[from..to], "{reply}");
+    reply[from..to].to_owned()
+}
+
+const DOORS: [(&str, Ask); 3] = [("a2a", by_a2a), ("mcp", by_mcp), ("pap", by_pap)];
 
 /// A conversation that meets every skill, an error of each kind and a repeated lead.
 fn scenario(sim: &Sim, ask: Ask) -> Vec<String> {
@@ -145,7 +161,9 @@ fn a_plan_may_mean_one_interface_alone() {
 #[test]
 fn contracts_before_3_0_have_one_interface() {
     let sim = Sim::start(&["--contract", "2.0"]);
-    let url = format!("{}/pap/v3/dealer/information", base(&sim));
     let body = json!({ "type": "dealer.information.request" }).to_string();
-    assert_eq!(http("POST", &url, &[("Content-Type", "application/json")], &body).0, 404);
+    for path in ["/pap/v3/dealer/information", "/mcp"] {
+        let url = format!("{}{path}", base(&sim));
+        assert_eq!(http("POST", &url, &[("Content-Type", "application/json")], &body).0, 404, "{path}");
+    }
 }

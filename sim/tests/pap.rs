@@ -30,15 +30,14 @@ fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     })
 }
 
-/// The interfaces whose links are followed.
-const SERVED: &str = "a2a,pap";
-
 /// Every document, by path.
-const DOCUMENTS: [(&str, &str); 7] = [
+const DOCUMENTS: [(&str, &str); 9] = [
     ("/.well-known/agent-card.json", "application/json"),
     ("/.well-known/poppy.json", "application/json"),
     ("/.well-known/ai-catalog.json", "application/ai-catalog+json"),
     ("/.well-known/api-catalog", "application/linkset+json"),
+    ("/mcp/server-card", "application/mcp-server-card+json"),
+    ("/.well-known/mcp/server-card.json", "application/mcp-server-card+json"),
     ("/pap/openapi.json", "application/json"),
     ("/openapi.json", "application/json"),
     ("/llms.txt", "text/plain"),
@@ -78,7 +77,7 @@ fn answers(url: &str) -> bool {
 
 #[test]
 fn every_link_of_every_document_answers() {
-    let sim = Sim::start(&["--dealers", "2", "--vehicles", "20", "--doors", SERVED]);
+    let sim = Sim::start(&["--dealers", "2", "--vehicles", "20"]);
     let root = base(&sim);
     let ids = json_of(&http("GET", &root, &[("Accept", "application/json")], "").2);
     let below = ids["dealers"]

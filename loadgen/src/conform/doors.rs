@@ -66,10 +66,21 @@ async fn knock_at_pap(
     let page = ask(search, json!({ "pagination": { "skip": 0, "limit": 20 } }));
     let json = [("Content-Type", pap::JSON)];
     let information = ask(Skill::DealerInformation, json!({}));
-    visitor.post("pap.information", Skill::DealerInformation, &at(Skill::DealerInformation), &json, &information).await;
+    visitor
+        .post("pap.information", Skill::DealerInformation, &at(Skill::DealerInformation), &json, &information)
+        .await;
     visitor.post("pap.search", search, &at(search), &json, &page).await;
-    visitor.post("pap.facets", Skill::InventoryFacets, &at(Skill::InventoryFacets), &json, &ask(Skill::InventoryFacets, json!({}))).await;
-    let vin = seen.listings().find_map(|(_, vehicle)| vehicle.get("vin").filter(|vin| vin.is_string())).cloned();
+    visitor
+        .post(
+            "pap.facets",
+            Skill::InventoryFacets,
+            &at(Skill::InventoryFacets),
+            &json,
+            &ask(Skill::InventoryFacets, json!({})),
+        )
+        .await;
+    let vin =
+        seen.listings().find_map(|(_, vehicle)| vehicle.get("vin").filter(|vin| vin.is_string())).cloned();
     if let Some(vin) = vin {
         let vehicle = Skill::InventoryVehicle;
         visitor.post("pap.vehicle", vehicle, &at(vehicle), &json, &ask(vehicle, json!({ "vin": vin }))).await;
@@ -88,7 +99,9 @@ async fn knock_at_pap(
     }
     visitor.get("pap.method", Some(search), &at(search)).await;
     let unknown = ask(Skill::InventoryVehicle, json!({ "vin": "0ABCDEFGH00000000" }));
-    visitor.post("pap.unknown-vehicle", Skill::InventoryVehicle, &at(Skill::InventoryVehicle), &json, &unknown).await;
+    visitor
+        .post("pap.unknown-vehicle", Skill::InventoryVehicle, &at(Skill::InventoryVehicle), &json, &unknown)
+        .await;
     let first = seen.of("lead.received").map(|exchange| exchange.payload.clone());
     if let Some(lead) = first.filter(|_| seen.leads) {
         let skill = Skill::LeadSubmit;

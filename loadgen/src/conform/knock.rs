@@ -34,12 +34,6 @@ pub(super) struct Came {
 }
 
 impl Came {
-    /// The media type without its parameters, in lower case.
-    pub(super) fn media_type(&self) -> String {
-        let essence = self.content_type.as_deref().and_then(|value| value.split(';').next());
-        essence.unwrap_or_default().trim().to_ascii_lowercase()
-    }
-
     /// The code of a typed error.
     pub(super) fn typed_code(&self) -> Option<&str> {
         let error = self.json.as_ref().filter(|json| json["type"] == AAP_ERROR_KIND)?;
@@ -86,7 +80,11 @@ impl Evidence {
 
     /// Judges the knock of a name: `breach` says what is wrong with its reply, if anything. What never came, or is of the
     /// moment, is no breach.
-    pub(super) fn judge_knock(&self, label: &str, breach: impl Fn(&Knock, &Came) -> Option<String>) -> Finding {
+    pub(super) fn judge_knock(
+        &self,
+        label: &str,
+        breach: impl Fn(&Knock, &Came) -> Option<String>,
+    ) -> Finding {
         let Some(knock) = self.knock(label) else {
             return match &self.stopped {
                 Some(why) => Finding::not_run(why.clone()),

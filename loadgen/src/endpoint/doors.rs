@@ -1,11 +1,11 @@
 //! The doors beside A2A: where the agent card says that they are (BINDINGS, section c.5), and for PAP what its documents say
 //! (sections a.2 and c.3).
 
+use dealer_sim::protocol::mcp::tool_name;
 use dealer_sim::protocol::{Binding, Skill, pap};
 use serde_json::Value;
 
 use super::{Endpoint, EndpointError, Seen, get, stay_with};
-use crate::form::tool_name;
 use crate::transport::{Address, Options};
 
 impl Seen {

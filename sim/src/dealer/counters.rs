@@ -13,12 +13,14 @@ const OUTCOMES: usize = 1 + AapCode::ALL.len();
 pub struct Counters {
     skills: [[AtomicU64; OUTCOMES]; 5],
     protocol: [AtomicU64; PROTOCOL_CODES.len()],
+    told: AtomicU64,
     calls: AtomicU64,
 }
 
 /// Numbers of errors raised before a skill is reached.
-const PROTOCOL_CODES: [i32; 10] = {
+const PROTOCOL_CODES: [i32; 12] = {
     use crate::protocol::error::code;
+    use crate::protocol::mcp::code as mcp;
     [
         code::PARSE,
         code::INVALID_REQUEST,
@@ -30,6 +32,8 @@ const PROTOCOL_CODES: [i32; 10] = {
         code::CONTENT_TYPE_NOT_SUPPORTED,
         code::EXTENSION_REQUIRED,
         code::VERSION_NOT_SUPPORTED,
+        mcp::HEADER_MISMATCH,
+        mcp::UNSUPPORTED_VERSION,
     ]
 };
 
@@ -47,6 +51,12 @@ impl Counters {
         if let Some(index) = PROTOCOL_CODES.iter().position(|known| *known == code) {
             self.protocol[index].fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts what was answered without a skill: a handshake, a list of tools.
+    pub fn told(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.told.fetch_add(1, Ordering::Relaxed);
     }
 
     /// All calls.
@@ -69,6 +79,7 @@ impl Counters {
         for (code, counter) in PROTOCOL_CODES.iter().zip(&self.protocol) {
             all.push(("", format!("rpc.{code}"), counter.load(Ordering::Relaxed)));
         }
+        all.push(("", "ok".to_owned(), self.told.load(Ordering::Relaxed)));
         all.retain(|(_, _, count)| *count > 0);
         all
     }

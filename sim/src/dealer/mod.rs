@@ -12,7 +12,7 @@ pub mod lot;
 pub mod skills;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::Guard;
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use jiff::civil::Date;
 
 use crate::faults::counters::Occurrences;
 use crate::inventory::{FacetKeys, GenerateError, Inventory, Profile, Rooftop};
-use crate::protocol::{Bindings, Contract, HeaderMode, Skill, payload};
+use crate::protocol::{Bindings, Contract, HeaderMode, Skill, mcp, payload};
 use crate::share::Share;
 use clock::ClockMode;
 use conversation::Conversations;
@@ -106,6 +106,8 @@ pub struct Dealer {
     profile: Profile,
     lot: Lot,
     information: Vec<u8>,
+    /// Made when it is first asked for.
+    tools: OnceLock<Vec<u8>>,
     shown: Shown,
     desk: Mutex<Desk>,
     conversations: Conversations,
@@ -130,6 +132,7 @@ impl Dealer {
         let lot = Lot::new(inventory, day, spec.seed, profile.dealer_id.clone());
         Dealer {
             information: information(&profile, spec.contract).into_bytes(),
+            tools: OnceLock::new(),
             shown: Shown::under(spec.contract),
             desk: Mutex::new(Desk { leads: Leads::new(spec.share), diary }),
             conversations: Conversations::new(spec.share),
@@ -180,6 +183,11 @@ impl Dealer {
     /// The `data` of `dealer.information.response`, ready to send.
     pub fn information(&self) -> &[u8] {
         &self.information
+    }
+
+    /// Its skills as MCP's tools: the members of the result of `tools/list`.
+    pub fn tools(&self) -> &[u8] {
+        self.tools.get_or_init(|| mcp::tool_list(self.spec.contract, &self.spec.skills))
     }
 
     /// What of its stock it shows.

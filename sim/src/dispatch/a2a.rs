@@ -128,7 +128,7 @@ impl Envelope for Wrap<'_> {
         call::open_reply(out, self.id, message_id, context_id);
     }
 
-    fn close(&self, _: &Dealer, skill: Skill, _: usize, out: &mut Vec<u8>) {
+    fn close(&self, _: usize, skill: Skill, _: &mut Vec<u8>, out: &mut Vec<u8>) {
         call::close_reply(out, skill);
     }
 

@@ -39,7 +39,7 @@ impl Envelope for Wrap {
 
     fn open(&self, _: &mut Vec<u8>, _: &str, _: &str) {}
 
-    fn close(&self, _: &Dealer, _: Skill, _: usize, _: &mut Vec<u8>) {}
+    fn close(&self, _: usize, _: Skill, _: &mut Vec<u8>, _: &mut Vec<u8>) {}
 
     fn fail(
         &self,

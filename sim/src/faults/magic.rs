@@ -33,10 +33,11 @@ pub fn find<'a>(
     by_number: impl Fn(usize) -> Option<&'static str>,
 ) -> Option<MagicText<'a>> {
     let text = |object: Option<Value<'a>>, name: &str| object?.get(name)?.as_str();
-    let vehicle = |object: Option<Value<'a>>| {
-        let of_vin = text(object, "vin").and_then(|vin| of_vin(vin, &by_number));
-        let of_stock = || text(object, "stock").and_then(|stock| after_prefix(stock, "SIM:"));
-        let of_id = || text(object, "vehicle_id").and_then(|id| after_prefix(id, "sim:"));
+    let vehicle = |object: Option<Value<'a>>| -> Option<MagicText<'a>> {
+        let [vin, stock, id] = object?.gather(["vin", "stock", "vehicle_id"]).map(|value| value?.as_str());
+        let of_vin = vin.and_then(|vin| of_vin(vin, &by_number));
+        let of_stock = || stock.and_then(|stock| after_prefix(stock, "SIM:"));
+        let of_id = || id.and_then(|id| after_prefix(id, "sim:"));
         of_vin.or_else(of_stock).or_else(of_id)
     };
     match skill {

@@ -43,25 +43,26 @@ pub fn read_envelope(value: Value<'_>) -> Result<Envelope<'_>, BadEnvelope<'_>> 
     if value.kind() != Kind::Record {
         return refuse("null", "a request is a JSON object");
     }
-    let id = match value.get("id") {
+    let [id, version, method, params] = value.gather(["id", "jsonrpc", "method", "params"]);
+    let id = match id {
         None => return refuse("null", "\"id\" is missing (notifications are not served)"),
         Some(id) => match (id.kind(), id.as_raw()) {
             (Kind::Text | Kind::Number | Kind::Null, Some(raw)) if is_whole(raw) => raw,
             _ => return refuse("null", "\"id\" must be a string, a number or null"),
         },
     };
-    if value.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+    if version.and_then(Value::as_str) != Some("2.0") {
         return refuse(id, "\"jsonrpc\" must be the string \"2.0\"");
     }
-    match value.get("method").and_then(Value::as_str) {
-        Some(method) => Ok(Envelope { id, method, params: value.get("params") }),
+    match method.and_then(Value::as_str) {
+        Some(method) => Ok(Envelope { id, method, params }),
         None => refuse(id, "\"method\" must be a string"),
     }
 }
 
 /// A raw `id` is skipped over, not decoded, by the parser; half of a surrogate pair would come back as text that no
 /// client can read.
-fn is_whole(raw: &str) -> bool {
+pub(super) fn is_whole(raw: &str) -> bool {
     !raw.contains("\\u") || serde_json::from_str::<String>(raw).is_ok()
 }
 
@@ -145,42 +146,44 @@ pub fn read_message<'a>(
         return Err(ProtocolError::invalid_params(faults));
     };
     let mut faults = validate(params, &PARAMS, features, "/params");
-    let message = params.get("message");
-    let first = message.and_then(|message| message.get("parts")).and_then(|parts| parts.items().next());
-    if let Some(part) = first {
-        check_first_part(part, &mut faults);
-    }
-    let (Some(message), Some(part), true) = (message, first, faults.is_empty()) else {
+    let [message, configuration] = params.gather(["message", "configuration"]);
+    let [parts, message_id, context_id, task_id] =
+        message.map_or([None; 4], |message| message.gather(["parts", "messageId", "contextId", "taskId"]));
+    let [payload, media_type] = parts
+        .and_then(|parts| parts.items().next())
+        .map_or([None; 2], |part| check_first_part(part, &mut faults));
+    let (Some(payload), true) = (payload, faults.is_empty()) else {
         return Err(ProtocolError::invalid_params(faults));
     };
-    let text = |name| message.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    if let Some(task_id) = text("taskId") {
+    let text = |member: Option<Value<'a>>| member.and_then(Value::as_str).filter(|text| !text.is_empty());
+    if let Some(task_id) = text(task_id) {
         return Err(ProtocolError::task_not_found(task_id));
     }
-    let Some(payload) = part.get("data") else { return Err(ProtocolError::invalid_params(faults)) };
     Ok(Message {
-        message_id: text("messageId").unwrap_or_default(),
-        context_id: text("contextId"),
+        message_id: text(message_id).unwrap_or_default(),
+        context_id: text(context_id),
         payload,
-        media_type: part.get("mediaType").and_then(Value::as_str),
-        accepted: params
-            .get("configuration")
+        media_type: media_type.and_then(Value::as_str),
+        accepted: configuration
             .and_then(|configuration| configuration.get("acceptedOutputModes"))
             .filter(|modes| !modes.is_empty()),
     })
 }
 
-/// The first part must be the typed DataPart; later ones are ignored, whatever they hold (seeds 000 and 003).
-fn check_first_part(part: Value<'_>, faults: &mut Faults) {
+/// The first part must be the typed DataPart; later ones are ignored, whatever they hold (seeds 000 and 003). Its `data` and
+/// `mediaType`.
+fn check_first_part<'a>(part: Value<'a>, faults: &mut Faults) -> [Option<Value<'a>>; 2] {
     const AT: &str = "/params/message/parts/0";
     if part.kind() != Kind::Record {
-        return faults.push(AT.to_owned(), "type", "must be object".to_owned());
+        faults.push(AT.to_owned(), "type", "must be object".to_owned());
+        return [None; 2];
     }
-    let content = ["text", "raw", "url", "data"];
-    let is_given = |name: &&str| part.get(name).is_some_and(|value| *name == "data" || !value.is_null());
-    let given = || content.into_iter().filter(is_given);
-    if !given().eq(["data"]) {
-        let given: Vec<_> = given().collect();
+    let [data, media_type, text, raw, url] = part.gather(["data", "mediaType", "text", "raw", "url"]);
+    let others = [("text", text), ("raw", raw), ("url", url)];
+    let is_given = |value: &Option<Value<'_>>| value.is_some_and(|value| !value.is_null());
+    if data.is_none() || others.iter().any(|(_, value)| is_given(value)) {
+        let given = others.iter().filter(|(_, value)| is_given(value)).map(|(name, _)| *name);
+        let given: Vec<_> = given.chain(data.map(|_| "data")).collect();
         let error = if given.is_empty() {
             "must have \"data\"; the first part is the typed AAP DataPart".to_owned()
         } else {
@@ -191,18 +194,19 @@ fn check_first_part(part: Value<'_>, faults: &mut Faults) {
         };
         faults.push(AT.to_owned(), "oneOf", error);
     }
-    match part.get("data") {
+    match data {
         Some(data) if data.kind() != Kind::Record => {
             faults.push(format!("{AT}/data"), "type", "must be object".to_owned());
         }
         _ => {}
     }
-    match part.get("mediaType") {
+    match media_type {
         Some(media_type) if !matches!(media_type.kind(), Kind::Text | Kind::Null) => {
             faults.push(format!("{AT}/mediaType"), "type", "must be string".to_owned());
         }
         _ => {}
     }
+    [data, media_type]
 }
 
 /// A media type without its parameters.
@@ -211,7 +215,7 @@ fn essence(media_type: &str) -> &str {
 }
 
 fn is_media_type(given: &str, expected: &str) -> bool {
-    essence(given).eq_ignore_ascii_case(expected)
+    given == expected || essence(given).eq_ignore_ascii_case(expected)
 }
 
 /// Chooses the skill by `data.type`, holding both media types to it.

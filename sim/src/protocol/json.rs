@@ -1,15 +1,15 @@
 //! A parsed body that borrows from its bytes.
 //!
 //! A [`Doc`] is a flat list of nodes, in document order, whose strings are spans of the body: one pass, no tree, and
-//! buffers that serve the next body again. Reading is `serde_json`'s, so the grammar is exactly RFC 8259; depth is
-//! bounded by its limit of [`MAX_DEPTH`]. A name that occurs twice in one object is refused: two readers of such a body
+//! buffers that serve the next body again. The usual body is read by [`quick`]; any other by `serde_json`, so the grammar is
+//! exactly RFC 8259, and the words about a mistake are its own; depth is bounded by its limit of [`MAX_DEPTH`]. A name that occurs twice in one object is refused: two readers of such a body
 //! may see two different requests (RFC 7493, section 2.3).
 
-use std::collections::HashSet;
+mod careful;
+pub(in crate::protocol) mod quick;
+
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
 /// Containers a body may nest (`serde_json`'s recursion limit, which counts the innermost value too).
@@ -33,6 +33,12 @@ enum Node {
     Int(i64),
     Float(f64),
     Text(Span),
+    /// The name of a member that is a slice of the body, with its [`quick::mark`].
+    Name {
+        len: u16,
+        start: u32,
+        mark: u64,
+    },
     /// The `id` of an envelope: its own bytes, since they are echoed as they came.
     Raw(Span),
     /// `len` items follow; the list ends before node `end`.
@@ -40,18 +46,23 @@ enum Node {
         len: u32,
         end: u32,
     },
-    /// `len` pairs of a `Text` and a value follow.
+    /// `len` pairs of a name (`Name` or `Text`) and a value follow.
     Record {
         len: u32,
         end: u32,
     },
 }
 
+/// A node is two words.
+const _: () = assert!(size_of::<Node>() == 16);
+
 /// A reusable parsed document.
 #[derive(Debug, Default)]
 pub struct Doc {
     nodes: Vec<Node>,
     unescaped: String,
+    /// Names of the objects that are being read: mark, start and length.
+    names: Vec<(u64, u32, u16)>,
 }
 
 /// Why a body is not JSON.
@@ -83,13 +94,15 @@ impl Doc {
         let body = body.strip_prefix('\u{feff}').unwrap_or(body);
         self.nodes.clear();
         self.unescaped.clear();
-        let mut builder = Builder { doc: self, origin: body.as_ptr() as usize, body_len: body.len() };
-        let mut deserializer = serde_json::Deserializer::from_str(body);
-        Seed { builder: &mut builder, place: Place::Root }
-            .deserialize(&mut deserializer)
-            .and_then(|()| deserializer.end())
-            .map_err(|error| ParseError::Syntax(error.to_string()))?;
-        Ok(Value { doc: self, body, at: 0 })
+        if quick::read(self, body).is_none() {
+            self.nodes.clear();
+            careful::read(self, body)?;
+        }
+        Ok(self.value(body))
+    }
+
+    fn value<'a>(&'a self, body: &'a str) -> Value<'a> {
+        Value { doc: self, body, at: 0 }
     }
 }
 
@@ -101,207 +114,10 @@ enum Place {
     Inner,
 }
 
-struct Builder<'d> {
-    doc: &'d mut Doc,
-    origin: usize,
-    body_len: usize,
-}
-
-impl Builder<'_> {
-    fn push(&mut self, node: Node) -> usize {
-        self.doc.nodes.push(node);
-        self.doc.nodes.len() - 1
-    }
-
-    /// The span of a slice that borrows from the body.
-    fn span(&self, text: &str) -> Span {
-        let start = (text.as_ptr() as usize).wrapping_sub(self.origin);
-        debug_assert!(start + text.len() <= self.body_len);
-        Span { start: start as u32, len: text.len() as u32, unescaped: false }
-    }
-
-    fn keep(&mut self, text: &str) -> Span {
-        let start = self.doc.unescaped.len() as u32;
-        self.doc.unescaped.push_str(text);
-        Span { start, len: text.len() as u32, unescaped: true }
-    }
-}
-
 fn resolve<'a>(unescaped: &'a str, body: &'a str, span: Span) -> &'a str {
     let whole = if span.unescaped { unescaped } else { body };
     // The spans were made from slices of these very strings, so they always lie on character boundaries.
     whole.get(span.start as usize..(span.start + span.len) as usize).unwrap_or_default()
-}
-
-struct Seed<'b, 'd> {
-    builder: &'b mut Builder<'d>,
-    place: Place,
-}
-
-impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        self.builder.push(Node::Null);
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.builder.push(Node::Bool(value));
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.builder.push(Node::Int(value));
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        let node = i64::try_from(value).map_or(Node::Float(value as f64), Node::Int);
-        self.builder.push(node);
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.builder.push(Node::Float(value));
-        Ok(())
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<(), E> {
-        let span = self.builder.span(text);
-        self.builder.push(Node::Text(span));
-        Ok(())
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        let span = self.builder.keep(text);
-        self.builder.push(Node::Text(span));
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let head = self.builder.push(Node::List { len: 0, end: 0 });
-        let place = if self.place == Place::Root { Place::BatchMember } else { Place::Inner };
-        let mut len = 0;
-        while items.next_element_seed(Seed { builder: self.builder, place })?.is_some() {
-            len += 1;
-        }
-        self.builder.doc.nodes[head] = Node::List { len, end: self.builder.doc.nodes.len() as u32 };
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let Seed { builder, place } = self;
-        let head = builder.push(Node::Record { len: 0, end: 0 });
-        let mut names = Names::default();
-        while let Some(name) = members.next_key_seed(Name { builder, names: &mut names })? {
-            if name.is_id && place != Place::Inner {
-                let raw: &'de RawValue = members.next_value()?;
-                let span = builder.span(raw.get());
-                builder.push(Node::Raw(span));
-            } else {
-                members.next_value_seed(Seed { builder, place: Place::Inner })?;
-            }
-        }
-        builder.doc.nodes[head] =
-            Node::Record { len: names.count as u32, end: builder.doc.nodes.len() as u32 };
-        Ok(())
-    }
-}
-
-/// The names of one object seen so far: hashes of the first few in place, all of them in a set once there are more.
-#[derive(Default)]
-struct Names {
-    count: usize,
-    first: [Option<(u64, u32)>; PAIRWISE],
-    many: HashSet<String>,
-}
-
-/// Eight bytes at a time: only sorts out the pairs of names that are surely different.
-fn quick_hash(text: &str) -> u64 {
-    let step = |hash: u64, piece: u64| {
-        let mixed = (hash ^ piece).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ (mixed >> 32)
-    };
-    let (pieces, rest) = text.as_bytes().as_chunks::<8>();
-    let last = rest.iter().fold(0, |piece, byte| (piece << 8) | u64::from(*byte));
-    step(pieces.iter().fold(0, |hash, piece| step(hash, u64::from_le_bytes(*piece))), last)
-}
-
-struct Name<'b, 'd, 'n> {
-    builder: &'b mut Builder<'d>,
-    names: &'n mut Names,
-}
-
-struct NameRead {
-    is_id: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Name<'_, '_, '_> {
-    type Value = NameRead;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<NameRead, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Name<'_, '_, '_> {
-    fn take<E: serde::de::Error>(self, text: &str, span: Span) -> Result<NameRead, E> {
-        let Name { builder, names } = self;
-        if names.is_repeated(text) {
-            return Err(E::custom(format_args!("repeated member name {text:?}")));
-        }
-        builder.push(Node::Text(span));
-        Ok(NameRead { is_id: text == "id" })
-    }
-}
-
-impl Names {
-    /// Whether `text` was seen before; a 64-bit hash beside the length stands for the name among the first few, since a
-    /// clash there would need two crafted names in one small object and only refuses a body nobody sends.
-    fn is_repeated(&mut self, text: &str) -> bool {
-        let index = self.count;
-        self.count += 1;
-        let mark = (quick_hash(text), text.len() as u32);
-        if index < PAIRWISE {
-            if self.first[..index].contains(&Some(mark)) {
-                return true;
-            }
-            self.first[index] = Some(mark);
-            return false;
-        }
-        self.first.contains(&Some(mark)) || !self.many.insert(text.to_owned())
-    }
-}
-
-impl<'de> Visitor<'de> for Name<'_, '_, '_> {
-    type Value = NameRead;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<NameRead, E> {
-        let span = self.builder.span(text);
-        self.take(text, span)
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<NameRead, E> {
-        let span = self.builder.keep(text);
-        self.take(text, span)
-    }
 }
 
 /// One value of a [`Doc`].
@@ -329,7 +145,19 @@ pub enum Kind {
     Record,
 }
 
+fn kind_of_raw(text: &str) -> Kind {
+    match text.as_bytes().first() {
+        Some(b'"') => Kind::Text,
+        Some(b'{') => Kind::Record,
+        Some(b'[') => Kind::List,
+        Some(b't' | b'f') => Kind::Bool,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
+    }
+}
+
 impl<'a> Value<'a> {
+    #[inline]
     fn node(self) -> Node {
         self.doc.nodes.get(self.at as usize).copied().unwrap_or(Node::Null)
     }
@@ -351,22 +179,16 @@ impl<'a> Value<'a> {
     }
 
     /// The JSON type. An `id` kept raw is told by its first byte.
+    #[inline]
     pub fn kind(self) -> Kind {
         match self.node() {
             Node::Null => Kind::Null,
             Node::Bool(_) => Kind::Bool,
             Node::Int(_) | Node::Float(_) => Kind::Number,
-            Node::Text(_) => Kind::Text,
+            Node::Text(_) | Node::Name { .. } => Kind::Text,
             Node::List { .. } => Kind::List,
             Node::Record { .. } => Kind::Record,
-            Node::Raw(span) => match self.text_of(span).as_bytes().first() {
-                Some(b'"') => Kind::Text,
-                Some(b'{') => Kind::Record,
-                Some(b'[') => Kind::List,
-                Some(b't' | b'f') => Kind::Bool,
-                Some(b'n') => Kind::Null,
-                _ => Kind::Number,
-            },
+            Node::Raw(span) => kind_of_raw(self.text_of(span)),
         }
     }
 
@@ -376,9 +198,13 @@ impl<'a> Value<'a> {
     }
 
     /// The string's text, escapes resolved.
+    #[inline]
     pub fn as_str(self) -> Option<&'a str> {
         match self.node() {
             Node::Text(span) => Some(self.text_of(span)),
+            Node::Name { start, len, .. } => {
+                Some(self.text_of(Span { start, len: len.into(), unescaped: false }))
+            }
             _ => None,
         }
     }
@@ -444,31 +270,74 @@ impl<'a> Value<'a> {
 
     /// The members of an object, in their order; nothing for any other value.
     pub fn members(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
+        self.pairs().map(|(name, value)| (name.as_str().unwrap_or_default(), value))
+    }
+
+    /// The same, with each name as it was read, which [`Value::is_named`] tells from others by its mark.
+    pub(super) fn pairs(self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> {
         let len = if let Node::Record { len, .. } = self.node() { len } else { 0 };
         let mut next = self.at + 1;
         (0..len).map(move |_| {
-            let name = self.sibling(next).as_str().unwrap_or_default();
-            let value = self.sibling(next + 1);
+            let (name, value) = (self.sibling(next), self.sibling(next + 1));
             next = value.end();
             (name, value)
         })
     }
 
     /// The member with this name.
+    #[inline]
     pub fn get(self, name: &str) -> Option<Value<'a>> {
-        let Node::Record { len, .. } = self.node() else { return None };
-        let mut at = self.at + 1;
-        for _ in 0..len {
-            let value = self.sibling(at + 1);
-            // Most names differ in length, which is seen without a look at the body.
-            match self.doc.nodes.get(at as usize) {
-                Some(Node::Text(span)) if span.len as usize == name.len() && self.text_of(*span) == name => {
-                    return Some(value);
-                }
-                _ => at = value.end(),
+        // The mark of a name that stands in the code is worked out by the compiler.
+        self.find(name, quick::mark(name))
+    }
+
+    fn find(self, name: &str, mark: u64) -> Option<Value<'a>> {
+        self.pairs().find(|(named, _)| named.is_named(name, mark)).map(|(_, value)| value)
+    }
+
+    /// The members with these names, found in one pass.
+    #[inline]
+    pub fn gather<const N: usize>(self, names: [&str; N]) -> [Option<Value<'a>>; N] {
+        let marks = names.map(quick::mark);
+        let mut found = [None; N];
+        for (named, value) in self.pairs() {
+            let which = (0..N).find(|&index| named.is_named(names[index], marks[index]));
+            if let Some(index) = which {
+                found[index] = Some(value);
             }
         }
-        None
+        found
+    }
+
+    /// Whether this is the name of a member, and this one; `mark` is the name's.
+    #[inline]
+    fn is_named(self, name: &str, mark: u64) -> bool {
+        match self.node() {
+            Node::Name { mark: own, len, .. } if own != mark || usize::from(len) != name.len() => false,
+            Node::Name { len: ..=8, .. } => true,
+            _ => self.as_str() == Some(name),
+        }
+    }
+
+    /// Which of these this is the name of, given what names each of them, its mark, and whether it counts.
+    #[inline]
+    pub(super) fn position_in<T>(
+        self,
+        list: &[T],
+        name: impl Fn(&T) -> (&'static str, u64),
+        counts: impl Fn(&T) -> bool,
+    ) -> Option<usize> {
+        let Node::Name { mark, len, .. } = self.node() else {
+            let text = self.as_str()?;
+            return list.iter().position(|entry| name(entry).0 == text && counts(entry));
+        };
+        list.iter().position(|entry| {
+            let (text, own) = name(entry);
+            own == mark
+                && text.len() == usize::from(len)
+                && (len <= 8 || self.as_str() == Some(text))
+                && counts(entry)
+        })
     }
 
     /// Writes the value as canonical JSON: members sorted by name, integers without fraction or exponent, no white
@@ -480,7 +349,7 @@ impl<'a> Value<'a> {
             Node::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
             Node::Int(value) => super::write::integer(out, value),
             Node::Float(value) => super::write::number(out, value),
-            Node::Text(span) => super::write::string(out, self.text_of(span)),
+            Node::Text(_) | Node::Name { .. } => super::write::string(out, self.as_str().unwrap_or_default()),
             Node::Raw(span) => out.extend_from_slice(self.text_of(span).as_bytes()),
             Node::List { .. } => {
                 out.push(b'[');

@@ -11,6 +11,7 @@ pub mod error;
 pub mod format;
 pub mod headers;
 pub mod json;
+pub mod mcp;
 pub mod merge;
 pub mod pap;
 pub mod payload;

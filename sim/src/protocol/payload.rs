@@ -376,7 +376,7 @@ static FACETS_SHAPE: Shape = Shape::Record(&FACETS);
 
 /// Whether the Facets of a contract with these features have a key.
 pub fn knows_facet(name: &str, features: &Features) -> bool {
-    FACETS.field(name, features).is_some()
+    FACETS.fields.iter().any(|field| field.name == name && (field.known)(features))
 }
 
 /// The members of a listing that came with later contracts than the one with these features. Vehicle is open, so that a

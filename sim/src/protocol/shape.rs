@@ -3,6 +3,8 @@
 
 use super::contract::Features;
 use super::format::Format;
+use super::json::Value;
+use super::json::quick::mark;
 
 /// What one value may be.
 #[derive(Debug)]
@@ -75,6 +77,8 @@ pub struct Record {
 pub struct Field {
     /// The member's name.
     pub name: &'static str,
+    /// The name's mark, by which it is told from others.
+    mark: u64,
     /// What it may be.
     pub shape: &'static Shape,
     /// Whether it must be present.
@@ -90,12 +94,12 @@ fn always(_: &Features) -> bool {
 impl Field {
     /// A member that must be present.
     pub const fn required(name: &'static str, shape: &'static Shape) -> Field {
-        Field { name, shape, required: true, known: always }
+        Field { name, mark: mark(name), shape, required: true, known: always }
     }
 
     /// A member that may be absent.
     pub const fn optional(name: &'static str, shape: &'static Shape) -> Field {
-        Field { name, shape, required: false, known: always }
+        Field { name, mark: mark(name), shape, required: false, known: always }
     }
 
     /// The same member, known only to contracts that have the feature.
@@ -105,10 +109,12 @@ impl Field {
 }
 
 impl Record {
-    /// The member of this name that a contract with these features knows.
-    pub fn field(&self, name: &str, features: &Features) -> Option<(usize, &'static Field)> {
+    /// The member of this name (as a document has it) that a contract with these features knows.
+    pub(super) fn field(&self, name: Value<'_>, features: &Features) -> Option<(usize, &'static Field)> {
         // Contracts may know one name in different shapes; each of them knows at most one of these.
-        self.fields.iter().enumerate().find(|(_, field)| field.name == name && (field.known)(features))
+        let index =
+            name.position_in(self.fields, |field| (field.name, field.mark), |field| (field.known)(features))?;
+        Some((index, &self.fields[index]))
     }
 }
 

@@ -216,14 +216,15 @@ impl Run<'_> {
         }
         // A record has at most 64 known members (the widest, Vehicle, has 37), so one word marks those present.
         let mut present = 0u64;
-        for (name, member) in value.members() {
-            match record.field(name, self.features) {
+        for (named, member) in value.pairs() {
+            match record.field(named, self.features) {
                 Some((index, field)) => {
                     present |= 1 << index;
-                    self.check(member, field.shape, Path::Member(&at, name));
+                    self.check(member, field.shape, Path::Member(&at, field.name));
                 }
                 None if record.open => {}
                 None => {
+                    let name = named.as_str().unwrap_or_default();
                     self.fault(
                         Path::Member(&at, name),
                         "additionalProperties",

@@ -27,7 +27,11 @@ fn any_to_escape(piece: [u8; 8]) -> bool {
 
 /// Writes the inside of a JSON string.
 pub fn escaped(out: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
+    escaped_bytes(out, text.as_bytes());
+}
+
+/// The same of UTF-8 that was written here, and so need not be looked at again.
+pub(super) fn escaped_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     // Most texts are plain from end to end.
     let (pieces, _) = bytes.as_chunks::<8>();
     let plain = 8 * pieces.iter().take_while(|piece| !any_to_escape(**piece)).count();

@@ -9,6 +9,7 @@ mod directory;
 mod documents;
 mod events;
 pub mod limits;
+mod mcp;
 mod playback;
 mod routes;
 mod wire;
@@ -27,6 +28,7 @@ use tokio::sync::{mpsc, watch};
 use crate::conduct::ConductDesk;
 use crate::dealer::clock::{ClockMode, Now};
 use crate::journal::{self, Journal};
+use crate::protocol::mcp::Guests;
 use crate::stable::mix;
 use crate::world::{Blueprint, World, WorldError};
 use limits::Limits;
@@ -49,6 +51,8 @@ pub struct ServerOptions {
     pub admin: Option<SocketAddr>,
     /// The URL that the card gives, when it is not the address listened on.
     pub public_url: Option<String>,
+    /// Origins of web pages that may use the MCP endpoint, beside those of this machine and of the server itself.
+    pub origins: Vec<String>,
     /// Worker threads.
     pub threads: usize,
     /// Limits of the listener.
@@ -109,6 +113,8 @@ pub(crate) struct Shared {
     pub(crate) world: World,
     pub(crate) clocks: Clocks,
     pub(crate) limits: Limits,
+    /// Whom the MCP endpoint lets in.
+    pub(crate) guests: Guests,
     /// A number that no other process has, so that identifiers of a running clock never repeat over restarts.
     pub(crate) process: u64,
     /// Whether requests are taken.
@@ -187,6 +193,7 @@ impl Server {
         let (listener, address) = listen(options.listen)?;
         let admin = options.admin.map(listen).transpose()?;
         let base_url = options.public_url.unwrap_or_else(|| url_of(address));
+        let guests = Guests::new(&base_url, &options.origins, address.ip().is_loopback());
         let clocks = Clocks::start(blueprint.spec.clock);
         let mut world = World::new(blueprint, base_url, clocks.now().business)?;
         world.journal = Journal::new(options.journal, options.threads);
@@ -196,6 +203,7 @@ impl Server {
         let shared = Arc::new(Shared {
             world,
             clocks,
+            guests,
             limits: options.limits,
             process: mix(u64::try_from(since_1970.as_nanos()).unwrap_or(0) ^ u64::from(std::process::id())),
             ready: AtomicBool::new(true),

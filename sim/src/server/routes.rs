@@ -22,6 +22,7 @@ use super::delivery::Outgoing;
 use super::directory::{self, Form};
 use super::documents;
 use super::events::Events;
+use super::mcp::Entry;
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::admin::{self, AdminReply, AdminRequest};
@@ -31,14 +32,14 @@ use crate::faults::effect::HttpOverride;
 use crate::journal::{Outcome, Told};
 use crate::protocol::discovery::Paper;
 use crate::protocol::error::AapCode;
-use crate::protocol::{Binding, pap};
+use crate::protocol::{Binding, mcp, pap};
 use crate::stable::mix;
 use crate::world::{Door, Site, World};
 
 pub(super) type Reply = Response<Bytes>;
 
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
@@ -59,7 +60,7 @@ pub(super) fn reply(status: StatusCode, content_type: HeaderValue, body: impl In
     reply
 }
 
-fn plain(status: StatusCode, text: impl Into<String>) -> Reply {
+pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Reply {
     let mut text = text.into();
     text.push('\n');
     reply(status, PLAIN, text)
@@ -225,6 +226,12 @@ impl Front {
                 Ok(reply) => return reply,
                 Err(refusal) => refusal,
             },
+            mcp::PATH | "/mcp/" if serves(door.site, Binding::Mcp) => {
+                match self.mcp_call(door.site, &head, &mut body).await {
+                    Ok(reply) => return reply,
+                    Err(refusal) => refusal,
+                }
+            }
             _ if path.starts_with(pap::BASE_PATH) && serves(door.site, Binding::Pap) => {
                 match pap::skill_at(path) {
                     Some(skill) => match self.call(door.site, Entrance::Pap(skill), &head, &mut body).await {
@@ -244,6 +251,20 @@ impl Front {
         };
         hear_out(&mut body).await;
         reply
+    }
+
+    /// Answers a request to the MCP endpoint, as [`Front::call`] does.
+    async fn mcp_call(&self, site: &Site, head: &Parts, body: &mut Incoming) -> Result<Reply, Reply> {
+        match super::mcp::enter(&self.0.shared.guests, &head.method, &head.headers) {
+            Entry::Answered(reply) => {
+                self.note_other(site, head);
+                Err(reply)
+            }
+            Entry::Open => {
+                let share = |reply| super::mcp::share(reply, &head.headers);
+                self.call(site, Entrance::Mcp, head, body).await.map(share).map_err(share)
+            }
+        }
     }
 
     async fn document(&self, door: Door<'_>, paper: Paper, head: &Parts) -> Reply {
@@ -377,6 +398,9 @@ impl Front {
         // Errors have no media type of their own.
         let media_type = if status == StatusCode::OK { media_type } else { JSON };
         let mut reply = reply(status, media_type, out);
+        if status == StatusCode::ACCEPTED {
+            reply.headers_mut().remove(header::CONTENT_TYPE);
+        }
         if let Some(seconds) = said.retry_after_s {
             reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -444,7 +468,7 @@ fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
 
 /// What can be said of a call before its body is read: the media type to answer it with.
 fn settle(entrance: Entrance, head: &Parts) -> Result<HeaderValue, Box<Reply>> {
-    if head.method == Method::OPTIONS && entrance != Entrance::A2a {
+    if head.method == Method::OPTIONS && matches!(entrance, Entrance::Pap(_)) {
         let mut reply = not_allowed("POST");
         *reply.status_mut() = StatusCode::NO_CONTENT;
         reply.headers_mut().remove(header::CONTENT_TYPE);
@@ -455,8 +479,8 @@ fn settle(entrance: Entrance, head: &Parts) -> Result<HeaderValue, Box<Reply>> {
         return Err(not_allowed("POST").into());
     }
     match entrance {
-        Entrance::A2a if is_json(&head.headers) => Ok(JSON),
-        Entrance::A2a => {
+        Entrance::A2a | Entrance::Mcp if is_json(&head.headers) => Ok(JSON),
+        Entrance::A2a | Entrance::Mcp => {
             Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json").into())
         }
         Entrance::Pap(skill) => {
@@ -475,7 +499,7 @@ fn settle(entrance: Entrance, head: &Parts) -> Result<HeaderValue, Box<Reply>> {
 /// A refusal by HTTP itself, as the protocol says such things.
 fn in_words_of(entrance: Entrance, refusal: Reply) -> Reply {
     match entrance {
-        Entrance::A2a => refusal,
+        Entrance::A2a | Entrance::Mcp => refusal,
         Entrance::Pap(_) => documents::problem(refusal),
     }
 }

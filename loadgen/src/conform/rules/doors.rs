@@ -68,12 +68,7 @@ pub(super) const RULES: &[Rule] = since_3_0![
         "BINDINGS c.1, c.3",
         law(served),
     ),
-    must(
-        "pap.payload",
-        "a response has the shape that it has by A2A",
-        "BINDINGS c.1; AAP d",
-        law(payload),
-    ),
+    must("pap.payload", "a response has the shape that it has by A2A", "BINDINGS c.1; AAP d", law(payload),),
     must(
         "pap.invalid",
         "an object that breaks its schema is refused (4xx), by a typed error",
@@ -193,7 +188,8 @@ pub(super) const RULES: &[Rule] = since_3_0![
 fn poppy(came: &Came) -> Option<String> {
     let object = came.json.as_ref().filter(|json| came.status == 200 && json.is_object());
     let Some(object) = object else { return Some("no JSON object".to_owned()) };
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let text =
+        |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     let missing: Vec<_> = ["/protocol_version", "/organization/name", "/organization/domain"]
         .into_iter()
         .filter(|pointer| !text(pointer))
@@ -227,7 +223,7 @@ fn openapi(seen: &Evidence, came: &Came) -> Option<String> {
         .filter(|post| post["operationId"].is_string() && post["description"].is_string())
         .collect();
     let has = |skill: &Skill| {
-        let tool = crate::form::tool_name(*skill);
+        let tool = dealer_sim::protocol::mcp::tool_name(*skill);
         operations.iter().any(|post| post["x-aap-skill"] == skill.id() || post["operationId"] == tool)
     };
     let card = seen.card.as_ref()?.card()?;
@@ -264,7 +260,8 @@ fn agree(seen: &Evidence, came: &Came) -> Option<String> {
 }
 
 fn no_oauth(seen: &Evidence) -> Finding {
-    let offers = seen.knock("doc.poppy").and_then(|knock| knock.answer.as_ref().ok()?.json.as_ref()?.get("auth"));
+    let offers =
+        seen.knock("doc.poppy").and_then(|knock| knock.answer.as_ref().ok()?.json.as_ref()?.get("auth"));
     if offers.is_some() {
         return Finding::not_run("poppy.json offers sign-in");
     }
@@ -334,7 +331,8 @@ fn status(came: &Came) -> Option<String> {
     let wanted = pap::status(code);
     // What is no JSON breaks its schema, and has a status of its own; a refused contact may be either (BINDINGS c.3).
     let tolerable = [(422, 400), (403, 422)].contains(&(wanted, came.status));
-    (came.status != wanted && !tolerable).then(|| format!("{} with HTTP {}, not {wanted}", code.name(), came.status))
+    (came.status != wanted && !tolerable)
+        .then(|| format!("{} with HTTP {}, not {wanted}", code.name(), came.status))
 }
 
 fn of_status(seen: &Evidence, label: &str, wanted: u16) -> Finding {

@@ -31,8 +31,8 @@ pub(super) fn listed(
     object: Value<'_>,
     behaviour: Option<Behaviour>,
 ) -> Result<u32, AapError> {
-    let text = |name| object.get(name).and_then(Value::as_str);
-    let (vin, number, vehicle_id) = (text("vin"), text("stock"), text("vehicle_id"));
+    let [vin, number, vehicle_id] =
+        object.gather(["vin", "stock", "vehicle_id"]).map(|value| value.and_then(Value::as_str));
     let named = || {
         [("vin", vin), ("stock", number), ("vehicle_id", vehicle_id)]
             .into_iter()

@@ -27,7 +27,7 @@ pub enum AmendError {
     NotAnObject(String),
     /// A member that names no document.
     #[error(
-        "unknown document {0:?}; a member is card (its extension's params), poppy, openapi, ai-catalog or api-catalog"
+        "unknown document {0:?}; a member is card (its extension's params), poppy, openapi, ai-catalog, api-catalog or server-card"
     )]
     Unknown(String),
     /// All that is wrong with a file.

@@ -1,8 +1,8 @@
 //! `/llms.txt`: what a dealer is, for a language model or a person that happens upon it (llmstxt.org: a heading, a quoted
 //! summary, sections of links).
 
-use super::{A2A_PATH, Binding, Facts, MCP_PATH, Paper, SERVER_CARD_PATH};
-use crate::protocol::card;
+use super::{A2A_PATH, Binding, Facts, Paper};
+use crate::protocol::{card, mcp};
 
 /// The text.
 pub fn llms(facts: &Facts<'_>) -> String {
@@ -22,10 +22,10 @@ pub fn llms(facts: &Facts<'_>) -> String {
     if facts.doors.has(Binding::Mcp) {
         link(
             "MCP endpoint",
-            MCP_PATH,
+            mcp::PATH,
             "the skills as MCP tools: POST, streamable HTTP, no session, no sign-in",
         );
-        link("MCP server card", SERVER_CARD_PATH, "what MCP hosts read first");
+        link("MCP server card", Paper::ServerCard.path(), "what MCP hosts read first");
     }
     if facts.doors.has(Binding::Pap) {
         link(

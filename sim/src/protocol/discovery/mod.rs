@@ -15,18 +15,17 @@ pub use openapi::openapi;
 use super::binding::{Binding, Bindings};
 use super::card;
 use super::contract::Contract;
+use super::mcp;
 use super::skill::Skill;
 
 /// The path of the JSON-RPC endpoint.
 pub const A2A_PATH: &str = "/a2a";
-/// The path of the MCP endpoint.
-pub const MCP_PATH: &str = "/mcp";
-/// The path of the MCP server card.
-pub const SERVER_CARD_PATH: &str = "/mcp/server-card";
 /// Where the OpenAPI document lives.
 const OPENAPI_PATH: &str = "/pap/openapi.json";
 /// Where some look for it.
 const OPENAPI_ALIAS: &str = "/openapi.json";
+/// Where an older proposal has the server card.
+const SERVER_CARD_ALIAS: &str = "/.well-known/mcp/server-card.json";
 
 /// What all documents are made of.
 #[derive(Debug, Clone, Copy)]
@@ -88,14 +87,23 @@ pub enum Paper {
     AiCatalog,
     /// The catalogue of interfaces (RFC 9727).
     ApiCatalog,
+    /// The server card of the MCP door.
+    ServerCard,
     /// An introduction for language models.
     Llms,
 }
 
 impl Paper {
     /// All of them; the agent card is the first.
-    pub const ALL: [Paper; 6] =
-        [Paper::AgentCard, Paper::Poppy, Paper::Openapi, Paper::AiCatalog, Paper::ApiCatalog, Paper::Llms];
+    pub const ALL: [Paper; 7] = [
+        Paper::AgentCard,
+        Paper::Poppy,
+        Paper::Openapi,
+        Paper::AiCatalog,
+        Paper::ApiCatalog,
+        Paper::ServerCard,
+        Paper::Llms,
+    ];
 
     /// The word for it, in flags.
     pub fn name(self) -> &'static str {
@@ -105,6 +113,7 @@ impl Paper {
             Paper::Openapi => "openapi",
             Paper::AiCatalog => "ai-catalog",
             Paper::ApiCatalog => "api-catalog",
+            Paper::ServerCard => "server-card",
             Paper::Llms => "llms",
         }
     }
@@ -117,14 +126,17 @@ impl Paper {
             Paper::Openapi => OPENAPI_PATH,
             Paper::AiCatalog => "/.well-known/ai-catalog.json",
             Paper::ApiCatalog => "/.well-known/api-catalog",
+            Paper::ServerCard => "/mcp/server-card",
             Paper::Llms => "/llms.txt",
         }
     }
 
     /// The document at a path.
     pub fn at(path: &str) -> Option<Paper> {
-        if path == OPENAPI_ALIAS {
-            return Some(Paper::Openapi);
+        match path {
+            OPENAPI_ALIAS => return Some(Paper::Openapi),
+            SERVER_CARD_ALIAS => return Some(Paper::ServerCard),
+            _ => {}
         }
         Paper::ALL.into_iter().find(|paper| paper.path() == path)
     }
@@ -137,6 +149,7 @@ impl Paper {
             Paper::ApiCatalog => {
                 "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\""
             }
+            Paper::ServerCard => "application/mcp-server-card+json",
             Paper::Llms => "text/plain; charset=utf-8",
         }
     }
@@ -147,6 +160,7 @@ impl Paper {
         match self {
             Paper::AgentCard | Paper::Llms => true,
             Paper::Poppy | Paper::Openapi => facts.doors.has(Binding::Pap),
+            Paper::ServerCard => facts.doors.has(Binding::Mcp),
             Paper::AiCatalog | Paper::ApiCatalog => facts.contract.card_has_links,
         }
     }
@@ -162,6 +176,7 @@ impl Paper {
             Paper::Openapi => self.amended(facts, openapi(facts)),
             Paper::AiCatalog => self.amended(facts, ai_catalog(facts)),
             Paper::ApiCatalog => self.amended(facts, api_catalog(facts)),
+            Paper::ServerCard => self.amended(facts, server_card(facts)),
             Paper::Llms => llms(facts).into_bytes(),
         }
     }
@@ -190,7 +205,7 @@ impl std::str::FromStr for Paper {
 /// No document goes by this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown document {name:?}; the documents are card, poppy, openapi, ai-catalog, api-catalog and llms"
+    "unknown document {name:?}; the documents are card, poppy, openapi, ai-catalog, api-catalog, server-card and llms"
 )]
 pub struct UnknownPaper {
     /// What was given.
@@ -208,7 +223,7 @@ pub fn poppy(facts: &Facts<'_>) -> Value {
     if facts.doors.has(Binding::Mcp) {
         apis.push(json!({
             "type": "mcp",
-            "url": facts.url(MCP_PATH),
+            "url": facts.url(mcp::PATH),
             "description": "The same skills as MCP tools. No sign-in.",
         }));
     }
@@ -234,7 +249,7 @@ pub fn ai_catalog(facts: &Facts<'_>) -> Value {
     };
     let mut entries = vec![entry("a2a", "application/a2a-agent-card+json", card::PATH)];
     if facts.doors.has(Binding::Mcp) {
-        entries.push(entry("mcp", "application/mcp-server-card+json", SERVER_CARD_PATH));
+        entries.push(entry("mcp", "application/mcp-server-card+json", Paper::ServerCard.path()));
     }
     json!({ "specVersion": "0.9", "host": { "displayName": facts.name() }, "entries": entries })
 }
@@ -249,8 +264,8 @@ pub fn api_catalog(facts: &Facts<'_>) -> Value {
     })];
     if facts.doors.has(Binding::Mcp) {
         set.push(json!({
-            "anchor": facts.url(MCP_PATH),
-            "service-desc": link(SERVER_CARD_PATH, "application/mcp-server-card+json"),
+            "anchor": facts.url(mcp::PATH),
+            "service-desc": link(Paper::ServerCard.path(), "application/mcp-server-card+json"),
             "service-doc": link(Paper::Llms.path(), "text/plain"),
         }));
     }
@@ -265,14 +280,36 @@ pub fn api_catalog(facts: &Facts<'_>) -> Value {
     json!({ "linkset": set })
 }
 
+/// `/mcp/server-card` (SEP-2127): what a host reads before it connects. It never lists tools.
+pub fn server_card(facts: &Facts<'_>) -> Value {
+    // Reverse DNS of the domain, and one slash; an address has no order to reverse.
+    let domain = facts.domain().trim_start_matches('[').trim_end_matches(']');
+    let is_address = domain.parse::<std::net::IpAddr>().is_ok();
+    let labels: Vec<&str> = if is_address { vec!["localhost"] } else { domain.rsplit('.').collect() };
+    json!({
+        "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
+        "name": format!("{}/{}", labels.join("."), facts.dealer_id),
+        "title": facts.name(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": "The skills of one simulated car dealer as tools: store facts, stock and consented leads. No sign-in.",
+        "websiteUrl": facts.url("/"),
+        "remotes": [{
+            "type": "streamable-http",
+            "url": facts.url(mcp::PATH),
+            "supportedProtocolVersions": mcp::VERSIONS,
+        }],
+        "_meta": { "org.autoagentprotocol/extension": facts.contract.extension_uri },
+    })
+}
+
 /// What the card's extension entry links beside the search capabilities (BINDINGS, c.5).
 pub fn card_links(facts: &Facts<'_>) -> Vec<(&'static str, Value)> {
     let mut links = Vec::new();
     if facts.doors.has(Binding::Mcp) {
         let mcp = json!({
-            "url": facts.url(MCP_PATH),
-            "protocol_versions": MCP_VERSIONS,
-            "server_card_url": facts.url(SERVER_CARD_PATH),
+            "url": facts.url(mcp::PATH),
+            "protocol_versions": mcp::VERSIONS,
+            "server_card_url": facts.url(Paper::ServerCard.path()),
         });
         links.push(("mcp", mcp));
     }
@@ -286,9 +323,6 @@ pub fn card_links(facts: &Facts<'_>) -> Vec<(&'static str, Value)> {
     links.push(("llms", json!({ "url": facts.url(Paper::Llms.path()) })));
     links
 }
-
-/// The revisions of MCP that are served, newest first.
-pub const MCP_VERSIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -333,12 +367,18 @@ pub(crate) mod tests {
             (Bindings::of(&[Binding::A2a, Binding::Pap]), vec!["/mcp"]),
         ] {
             let facts = Facts { doors, ..open };
-            let mut said: Vec<String> =
-                [Paper::Poppy, Paper::Openapi, Paper::AiCatalog, Paper::ApiCatalog, Paper::Llms]
-                    .into_iter()
-                    .filter(|paper| paper.is_published(&facts))
-                    .map(|paper| String::from_utf8(paper.write(&facts)).unwrap())
-                    .collect();
+            let mut said: Vec<String> = [
+                Paper::Poppy,
+                Paper::Openapi,
+                Paper::AiCatalog,
+                Paper::ApiCatalog,
+                Paper::ServerCard,
+                Paper::Llms,
+            ]
+            .into_iter()
+            .filter(|paper| paper.is_published(&facts))
+            .map(|paper| String::from_utf8(paper.write(&facts)).unwrap())
+            .collect();
             said.push(json!(card_links(&facts)).to_string());
             for word in shut {
                 assert!(said.iter().all(|text| !text.contains(word)), "{word} with {doors:?}");

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Facts;
 use crate::protocol::card;
 use crate::protocol::error::{AAP_ERROR_KIND, AAP_ERROR_TYPE, AapCode};
+use crate::protocol::mcp;
 use crate::protocol::pap::{self, JSON, PROBLEM};
 use crate::protocol::schema::{Direction, payload_schema};
 use crate::protocol::skill::Skill;
@@ -83,7 +84,7 @@ fn operation(skill: Skill) -> Value {
         }),
     );
     json!({
-        "operationId": format!("aap_{}", skill.id().replace('.', "_")),
+        "operationId": mcp::tool_name(skill),
         "summary": blurb.name,
         "description": format!("{} {}", blurb.description, usage(skill)),
         "tags": [skill.id().split('.').next().unwrap_or_default()],
