@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use hyper::HeaderMap;
 
-pub use discovery::{accept_script, touch_card};
+pub use discovery::{accept_script, touch_document};
 pub use fields::Fields;
 use fields::{client, client_name};
 use noting::{Heard, note_faults};

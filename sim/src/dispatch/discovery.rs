@@ -11,6 +11,7 @@ use crate::faults::effect::AnswerContext;
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
 use crate::journal::Notes;
 use crate::protocol::Binding;
+use crate::protocol::discovery::Paper;
 use crate::stable::stable_hash;
 
 /// What faults touch a request that is no call: to a path, through an interface; `key` is its stable key.
@@ -45,25 +46,27 @@ pub(super) fn decide(
     (!decision.is_empty()).then_some(decision)
 }
 
-/// Lets faults touch the agent card: its bytes are rewritten in place, and what is left for the rim is given back.
-pub fn touch_card(
+/// Lets faults touch a document: its bytes are rewritten in place, and what is left for the rim is given back. `place` says
+/// which one it is and under which path it was asked for.
+pub fn touch_document(
     dealer: &Dealer,
     request: &Request<'_>,
-    path: &str,
+    place: (Paper, &str),
     now: Now,
-    card: &mut Vec<u8>,
+    document: &mut Vec<u8>,
     notes: Option<&mut Notes>,
 ) -> Option<Box<Carried>> {
     let spec = dealer.spec();
+    let (paper, path) = place;
     let decision = decide(dealer, request, (path, Binding::A2a), stable_hash(7, path.as_bytes()), now)?;
     let mut carried = Carried::default();
     if let Some(answer) = &decision.answer {
         let args = &answer.effect.args;
         match answer.effect.info.apply {
-            Apply::RefineCard(refine) => {
+            Apply::RefineCard(refine) if paper == Paper::AgentCard => {
                 let context =
                     AnswerContext { contract: spec.contract, skill: None, request: b"", now: now.business };
-                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), card));
+                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), document));
             }
             Apply::Http(http) => carried.http = Some(http(args)),
             _ => {}

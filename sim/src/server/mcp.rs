@@ -3,11 +3,10 @@
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 
-use super::accept::liking;
 use super::routes::{JSON, Reply, plain, reply};
+use crate::protocol::accept::liking;
 use crate::protocol::error::code;
-use crate::protocol::mcp::{CARD_TYPE, Guests, Refusal, server_card, write_refusal};
-use crate::world::Door;
+use crate::protocol::mcp::{Guests, Refusal, write_refusal};
 
 /// What a page may send beyond the fields that every page may.
 const ALLOWED: HeaderValue = HeaderValue::from_static(
@@ -54,19 +53,11 @@ pub(super) fn enter(guests: &Guests, method: &Method, head: &HeaderMap) -> Entry
 fn takes_json(head: &HeaderMap) -> bool {
     let mut lines = head.get_all(header::ACCEPT).iter().peekable();
     lines.peek().is_none()
-        || lines.any(|line| line.to_str().is_ok_and(|line| liking(line, ["application", "json"]) > 0))
-}
-
-/// The server card. It is the same for everybody, and any page may read it.
-pub(super) fn card(door: Door<'_>) -> Reply {
-    let scene = door.site.scene();
-    let (dealer, contract) = (&scene.dealer, scene.dealer.spec().contract);
-    let card = server_card(contract, door.base_url(), dealer.id(), dealer.name());
-    let mut answer = reply(StatusCode::OK, HeaderValue::from_static(CARD_TYPE), card.to_string());
-    let headers = answer.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    answer
+        || lines.any(|line| {
+            line.to_str().is_ok_and(|line| {
+                liking([line], ["application", "json"]).is_some_and(|(_, weight)| weight > 0)
+            })
+        })
 }
 
 /// Lets the page that asked read the reply.

@@ -14,21 +14,24 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use smallvec::SmallVec;
 
 use super::Shared;
 use super::connection::Counted;
 use super::delivery::Outgoing;
 use super::directory::{self, Form};
+use super::documents;
 use super::mcp::Entry;
 use super::wire::Wire;
 use crate::dispatch::{self, Entrance, Fields, Scratch, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
 use crate::journal::{Outcome, Told};
+use crate::protocol::discovery::Paper;
 use crate::protocol::error::AapCode;
-use crate::protocol::{Binding, card, mcp, pap};
+use crate::protocol::{Binding, mcp, pap};
 use crate::stable::mix;
-use crate::world::{Card, Door, Site, World, entity_tag};
+use crate::world::{Door, Site, World};
 
 pub(super) type Reply = Response<Bytes>;
 
@@ -225,27 +228,22 @@ impl Front {
                     Err(refusal) => refusal,
                 }
             }
-            _ if mcp::CARD_PATHS.contains(&path) && serves(door.site, Binding::Mcp) => match is_read {
-                true => super::mcp::card(door),
-                false => not_allowed("GET, HEAD"),
-            },
             _ if path.starts_with(pap::BASE_PATH) && serves(door.site, Binding::Pap) => {
                 match pap::skill_at(path) {
                     Some(skill) => match self.call(door.site, Entrance::Pap(skill), &head, &mut body).await {
                         Ok(reply) => return reply,
                         Err(refusal) => refusal,
                     },
-                    None => plain(StatusCode::NOT_FOUND, "no skill has this path"),
+                    None => documents::problem(plain(StatusCode::NOT_FOUND, "no skill has this path")),
                 }
             }
-            card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
-            card::PATH => self.card(door, &head).await,
+            "/" if !is_read => not_allowed("GET, HEAD"),
             "/" if door.at_root => entrance(world, door, &head.headers),
-            "/llms.txt" | "/" => plain(StatusCode::OK, directory::introduction(world, door)),
-            _ => plain(
-                StatusCode::NOT_FOUND,
-                format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path()),
-            ),
+            "/" => introduction(door),
+            _ => match Paper::at(path) {
+                Some(paper) => self.document(door, paper, &head).await,
+                None => not_found(door),
+            },
         };
         hear_out(&mut body).await;
         reply
@@ -265,25 +263,29 @@ impl Front {
         }
     }
 
-    async fn card(&self, door: Door<'_>, head: &Parts) -> Reply {
+    async fn document(&self, door: Door<'_>, paper: Paper, head: &Parts) -> Reply {
         let FrontParts { shared, wire, peer, .. } = &*self.0;
         let Parts { headers, uri, .. } = head;
         let scene = door.site.scene();
-        let card = door.card(&scene);
+        let Some(document) = door.document(&scene, paper) else { return not_found(door) };
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            return not_allowed("GET, HEAD");
+        }
         let fields = Fields::read(*peer, headers, None);
         let call = self.to_dispatch(door.site, Entrance::A2a, fields, headers, b"", 0);
-        let mut body = card.body.clone();
+        let mut body = document.body.clone();
         let now = door.site.now(shared.clocks.now());
         let carried = wire.with_pending(|pending| {
             let notes = pending.map(|pending| &mut pending.notes);
-            dispatch::touch_card(&scene.dealer, &call, uri.path(), now, &mut body, notes)
+            dispatch::touch_document(&scene.dealer, &call, (paper, uri.path()), now, &mut body, notes)
         });
         self.note_other(door.site, head);
+        let max_age_s = shared.limits.card_max_age_s;
         match carried {
-            None => serve_card(card, shared.limits.card_max_age_s, headers),
+            None => documents::serve(document, max_age_s, headers),
             Some(carried) => {
-                let max_age_s = shared.limits.card_max_age_s;
-                let answer = serve_touched(card, body, carried.http.as_ref(), max_age_s, headers);
+                let answer =
+                    documents::serve_touched(document, body, carried.http.as_ref(), max_age_s, headers);
                 self.carry_out(door.site, *carried, answer).await
             }
         }
@@ -341,21 +343,16 @@ impl Front {
         body: &mut Incoming,
     ) -> Result<Reply, Reply> {
         let FrontParts { shared, scratch, wire, peer, nonce } = &*self.0;
-        if head.method != Method::POST {
+        let media_type = settle(entrance, head).map_err(|refusal| {
             self.note_other(site, head);
-            return Err(not_allowed("POST"));
-        }
-        if !is_json(&head.headers) {
-            self.note_other(site, head);
-            let text = "send Content-Type: application/json";
-            return Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-        }
+            in_words_of(entrance, *refusal)
+        })?;
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
             Ok(body) => body,
             Err(error) => {
                 self.note_other(site, head);
-                return Ok(error.reply(most));
+                return Ok(in_words_of(entrance, error.reply(most)));
             }
         };
         nonce.set(nonce.get().wrapping_add(1));
@@ -394,7 +391,9 @@ impl Front {
             }
         };
         let status = StatusCode::from_u16(said.status).unwrap_or(StatusCode::OK);
-        let mut reply = reply(status, JSON, out);
+        // Errors have no media type of their own.
+        let media_type = if status == StatusCode::OK { media_type } else { JSON };
+        let mut reply = reply(status, media_type, out);
         if status == StatusCode::ACCEPTED {
             reply.headers_mut().remove(header::CONTENT_TYPE);
         }
@@ -412,9 +411,21 @@ impl Front {
     }
 }
 
+/// What a dealer says of itself to whom happens upon it.
+fn introduction(door: Door<'_>) -> Reply {
+    let scene = door.site.scene();
+    let text = door.document(&scene, Paper::Llms).map(|document| document.body.clone());
+    reply(StatusCode::OK, PLAIN, text.unwrap_or_default())
+}
+
+fn not_found(door: Door<'_>) -> Reply {
+    let text = format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path());
+    plain(StatusCode::NOT_FOUND, text)
+}
+
 /// Whether a dealer is reached through an interface.
 fn serves(site: &Site, binding: Binding) -> bool {
-    site.scene().dealer.spec().contract.bindings.has(binding)
+    site.scene().dealer.spec().doors.has(binding)
 }
 
 /// What `/` answers: all dealers, or the only one's introduction unless the caller prefers otherwise.
@@ -424,7 +435,7 @@ fn entrance(world: &World, door: Door<'_>, head: &HeaderMap) -> Reply {
     let mut reply = match Form::wanted(&accept.join(","), usual) {
         Form::Json => reply(StatusCode::OK, JSON, directory::json(world)),
         Form::Html => reply(StatusCode::OK, HTML, directory::html(world)),
-        Form::Text => plain(StatusCode::OK, directory::introduction(world, door)),
+        Form::Text => introduction(door),
     };
     reply.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
     reply
@@ -451,6 +462,44 @@ fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
     reply
 }
 
+/// What can be said of a call before its body is read: the media type to answer it with.
+fn settle(entrance: Entrance, head: &Parts) -> Result<HeaderValue, Box<Reply>> {
+    if head.method == Method::OPTIONS && matches!(entrance, Entrance::Pap(_)) {
+        let mut reply = not_allowed("POST");
+        *reply.status_mut() = StatusCode::NO_CONTENT;
+        reply.headers_mut().remove(header::CONTENT_TYPE);
+        *reply.body_mut() = Bytes::new();
+        return Err(reply.into());
+    }
+    if head.method != Method::POST {
+        return Err(not_allowed("POST").into());
+    }
+    match entrance {
+        Entrance::A2a | Entrance::Mcp if is_json(&head.headers) => Ok(JSON),
+        Entrance::A2a | Entrance::Mcp => {
+            Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json").into())
+        }
+        Entrance::Pap(skill) => {
+            let given = head.headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+            let accept = head.headers.get_all(header::ACCEPT).iter();
+            let accept: SmallVec<[&str; 4]> =
+                accept.map(|line| line.to_str().unwrap_or("unreadable")).collect();
+            pap::negotiate(skill, given, &accept).map(HeaderValue::from_static).map_err(|error| {
+                let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+                plain(status, error.to_string()).into()
+            })
+        }
+    }
+}
+
+/// A refusal by HTTP itself, as the protocol says such things.
+fn in_words_of(entrance: Entrance, refusal: Reply) -> Reply {
+    match entrance {
+        Entrance::A2a | Entrance::Mcp => refusal,
+        Entrance::Pap(_) => documents::problem(refusal),
+    }
+}
+
 /// Whether the body is said to be JSON; an absent type is taken for it.
 fn is_json(head: &HeaderMap) -> bool {
     head.get_all(header::CONTENT_TYPE).iter().all(|given| {
@@ -460,78 +509,4 @@ fn is_json(head: &HeaderMap) -> bool {
             && (form.eq_ignore_ascii_case(b"json")
                 || form.last_chunk::<5>().is_some_and(|end| end.eq_ignore_ascii_case(b"+json")))
     })
-}
-
-/// The agent card, with what caches need (A2A 1.0, section 8.6; RFC 9110, sections 13.1.2 and 13.1.3).
-fn serve_card(card: &Card, max_age_s: u32, head: &HeaderMap) -> Reply {
-    let modified = http_date(card.issued);
-    let known = match head.get(header::IF_NONE_MATCH) {
-        Some(tags) => tags.to_str().is_ok_and(|tags| {
-            tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == card.etag)
-        }),
-        None => head
-            .get(header::IF_MODIFIED_SINCE)
-            .and_then(|since| since.to_str().ok())
-            .is_some_and(|since| modified_since(since, card.issued)),
-    };
-    let mut answer = if known {
-        let mut answer = reply(StatusCode::NOT_MODIFIED, JSON, Bytes::new());
-        answer.headers_mut().remove(header::CONTENT_TYPE);
-        answer
-    } else {
-        reply(StatusCode::OK, JSON, card.body.clone())
-    };
-    let headers = answer.headers_mut();
-    let cached = format!("public, max-age={max_age_s}");
-    let fields = [
-        (header::CACHE_CONTROL, cached),
-        (header::ETAG, card.etag.clone()),
-        (header::LAST_MODIFIED, modified),
-    ];
-    for (name, value) in fields {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            headers.insert(name, value);
-        }
-    }
-    answer
-}
-
-/// The card as a fault left it. One that says something else has an entity tag of its own, so that no cache hides it; one
-/// that is only late, or delivered in another way, is known again as ever.
-fn serve_touched(
-    card: &Card,
-    body: Vec<u8>,
-    http: Option<&HttpOverride>,
-    max_age_s: u32,
-    head: &HeaderMap,
-) -> Reply {
-    let is_itself = body == card.body;
-    let told = http.and_then(|http| http.headers.iter().find(|(name, _)| *name == "etag"));
-    let etag = match told {
-        Some((_, etag)) => etag.clone(),
-        None if is_itself => card.etag.clone(),
-        None => entity_tag(&body),
-    };
-    let is_replaced = http.is_some_and(|http| http.status.is_some() || http.body.is_some());
-    let mut conditions = HeaderMap::new();
-    // Without a tag there is nothing to know it by.
-    if !is_replaced && !etag.is_empty() {
-        let dates = is_itself.then_some(header::IF_MODIFIED_SINCE);
-        for name in [header::IF_NONE_MATCH].into_iter().chain(dates) {
-            if let Some(value) = head.get(&name) {
-                conditions.insert(name, value.clone());
-            }
-        }
-    }
-    serve_card(&Card { body, etag, issued: card.issued }, max_age_s, &conditions)
-}
-
-/// IMF-fixdate (RFC 9110, section 5.6.7).
-fn http_date(instant: jiff::Timestamp) -> String {
-    instant.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
-}
-
-/// Whether a card of this instant is unchanged since a date. A date that cannot be read changes nothing.
-fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
-    jiff::fmt::rfc2822::parse(since).is_ok_and(|since| issued.as_second() <= since.timestamp().as_second())
 }

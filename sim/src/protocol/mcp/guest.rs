@@ -68,7 +68,7 @@ impl Guests {
 }
 
 /// The origin of a URL, in lower case: what stands before its path.
-pub(super) fn origin_of(url: &str) -> String {
+fn origin_of(url: &str) -> String {
     let end = url.find("://").map_or(url.len(), |at| {
         let authority = at + "://".len();
         url[authority..].find('/').map_or(url.len(), |length| authority + length)
@@ -77,7 +77,7 @@ pub(super) fn origin_of(url: &str) -> String {
 }
 
 /// A host without its port.
-pub(super) fn host_of(authority: &str) -> &str {
+fn host_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         // What is behind the last colon of an IPv6 address in brackets is no port.
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,

@@ -2,14 +2,12 @@
 //! all there is to know, and the older ones that begin with `initialize`, on one endpoint. The only place that knows MCP's
 //! names, numbers and headers.
 
-mod card;
 mod guest;
 mod headers;
 mod read;
 mod tools;
 mod write;
 
-pub use card::{CARD_PATHS, CARD_TYPE, server_card};
 pub use guest::{Guests, Unwelcome};
 pub use headers::Headers;
 pub use read::{Ask, Reading, Refusal, read};
