@@ -10,7 +10,7 @@ use dealer_loadgen::outcome::{Expectation, classify};
 use dealer_loadgen::record::Latency;
 use dealer_loadgen::scenario::{Item, Step, Workload, load};
 use dealer_loadgen::transport::Content;
-use dealer_sim::protocol::{Contract, Skill};
+use dealer_sim::protocol::{Binding, Contract, Skill};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -34,6 +34,7 @@ fn outcomes(criterion: &mut Criterion) {
             context_id: None,
             skill,
             contract: Contract::V3_0,
+            binding: Binding::A2a,
         };
         let (outcome, _) = classify(200, Content::Json, &reply, &expected);
         assert_eq!(outcome.label(), wanted, "{}", String::from_utf8_lossy(&reply));

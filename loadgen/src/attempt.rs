@@ -97,6 +97,7 @@ impl<'a> Conversation<'a> {
                 context_id: Some(self.scratch.context_id.as_slice()).filter(|id| !id.is_empty()),
                 skill: step.skill(),
                 contract: plan.contract,
+                binding: plan.binding,
             },
             Some(Deviant { id, message_id, context_id, .. }) => Expectation {
                 id,
@@ -104,6 +105,7 @@ impl<'a> Conversation<'a> {
                 context_id: context_id.as_deref(),
                 skill: step.skill(),
                 contract: plan.contract,
+                binding: plan.binding,
             },
         };
         let (outcome, found) = self.judge(session, step, &connection, &exchange, &expected);

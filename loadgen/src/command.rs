@@ -145,10 +145,13 @@ fn check(args: &CheckArgs) -> u8 {
         Ok(read) => read,
         Err(faults) => return usage(&faults),
     };
-    let workload = match scenario::load(&args.scenarios, &sets) {
+    let mut workload = match scenario::load(&args.scenarios, &sets) {
         Ok(workload) => workload,
         Err(error) => return usage(&[error.to_string()]),
     };
+    if let Err(faults) = workload.turn_to(asked.binding) {
+        return usage(&faults);
+    }
     asked.fit(&workload);
     let mut text = String::new();
     let told = workload.explain(asked.load.seed, &mut text).and_then(|()| explain_load(&asked, &mut text));

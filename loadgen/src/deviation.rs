@@ -1,8 +1,9 @@
 //! A request that differs on purpose from what the protocol asks for: the usual one, with what `raw` replaces.
 
+use dealer_sim::protocol::merge::merge_patch;
 use serde_json::Value;
 
-use crate::scenario::{Replaced, merge_patch};
+use crate::scenario::Replaced;
 
 /// A request as it is sent, and what its reply has to refer to.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The simulator inside this process, for runs without an endpoint.
 
 use dealer_sim::journal::Limits;
-use dealer_sim::protocol::Contract;
+use dealer_sim::protocol::{Binding, Contract};
 use dealer_sim::{BuildError, Dealer, RunningDealer};
 
 use crate::endpoint::{self, Endpoint, EndpointError};
@@ -25,16 +25,24 @@ pub(crate) enum EmbeddedError {
     Endpoint(#[from] EndpointError),
 }
 
+impl EmbeddedError {
+    /// Whether the user asked for what there is not.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, EmbeddedError::Endpoint(EndpointError::NoDoor { .. }))
+    }
+}
+
 impl Embedded {
     /// Starts one on a free loopback port and reads its card like any other's.
     pub(crate) async fn start(
         seed: u64,
         contract: Contract,
         options: &Options,
+        binding: Binding,
     ) -> Result<Embedded, EmbeddedError> {
         // Nobody asks it what it was asked.
         let dealer = Dealer::builder().seed(seed).contract(contract).journal(Limits::OFF).start().await?;
-        let found = endpoint::discover(&dealer.card_url(), options, Some(contract)).await?;
+        let found = endpoint::discover(&dealer.card_url(), options, Some(contract), binding).await?;
         Ok(Embedded { endpoint: Endpoint { is_embedded: true, ..found }, dealer })
     }
 

@@ -1,9 +1,13 @@
-//! Finds out how to speak to a dealer: reads its agent card, or takes the user's word.
+//! Finds out how to speak to a dealer: reads its agent card and what that links, or takes the user's word.
+
+mod doors;
+
+pub(crate) use doors::skills_of;
 
 use std::time::Duration;
 
-use dealer_sim::protocol::Contract;
 use dealer_sim::protocol::card::{PATH as CARD_PATH, SIMULATOR_PROVIDER};
+use dealer_sim::protocol::{Binding, Contract, Skill};
 use serde::Deserialize;
 
 use crate::envelope::{may_hold_secrets, own_lines};
@@ -16,10 +20,14 @@ const SIMULATOR_SERVER: &str = "dealer-sim/";
 /// A dealer, as far as requests to it need it.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
-    /// Where requests go.
+    /// Where requests go; of PAP, where the paths of its skills begin.
     pub(crate) address: Address,
     /// The contract spoken.
     pub(crate) contract: Contract,
+    /// The binding spoken through.
+    pub(crate) binding: Binding,
+    /// The paths of the skills, if each has its own.
+    pub(crate) paths: Option<[String; Skill::ALL.len()]>,
     /// The tenant that the card's interface asks to be echoed.
     pub(crate) tenant: Option<String>,
     /// The card's name.
@@ -28,6 +36,13 @@ pub(crate) struct Endpoint {
     pub(crate) is_simulator: bool,
     /// Whether it runs inside this process.
     pub(crate) is_embedded: bool,
+}
+
+impl Endpoint {
+    /// Path and query of a request of a skill.
+    pub(crate) fn target(&self, skill: Skill) -> &str {
+        self.paths.as_ref().map_or(&self.address.target, |paths| &paths[skill as usize])
+    }
 }
 
 /// Why a dealer cannot be spoken to.
@@ -82,6 +97,25 @@ pub(crate) enum EndpointError {
         /// Where it sends requests.
         target: String,
     },
+    /// The card links no such interface.
+    #[error(
+        "the agent card at {url} links no {} interface (params.{0} of its AAP extension); leave --binding out, or name the URL \
+         with --endpoint-raw", binding.word()
+    )]
+    NoDoor {
+        /// The card's URL.
+        url: String,
+        /// What was asked for.
+        binding: Binding,
+    },
+    /// A document that the card links is not what it should be.
+    #[error("{url}, which the agent card links, is of no use: {reason}")]
+    BadDocument {
+        /// The document's URL.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The card offers nothing that is spoken here.
     #[error("the agent card at {url} offers {found}; this program speaks {wanted}")]
     NoMatch {
@@ -126,6 +160,8 @@ struct Capabilities {
 #[derive(Debug, Deserialize)]
 struct Extension {
     uri: String,
+    #[serde(default)]
+    params: serde_json::Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,11 +170,15 @@ struct Provider {
     organization: String,
 }
 
-/// The dealer of `--endpoint-raw`: nothing is asked, so nothing is proved.
-pub(crate) fn raw(url: &str, contract: Contract) -> Result<Endpoint, AddressError> {
+/// The dealer of `--endpoint-raw`: nothing is asked, so nothing is proved. The paths of PAP's skills stand below the URL.
+pub(crate) fn raw(url: &str, contract: Contract, binding: Binding) -> Result<Endpoint, AddressError> {
+    let address = Address::parse(url)?;
+    let paths = (binding == Binding::Pap).then(|| doors::usual_paths(&address));
     Ok(Endpoint {
-        address: Address::parse(url)?,
+        address,
         contract,
+        binding,
+        paths,
         tenant: None,
         name: None,
         is_simulator: false,
@@ -151,6 +191,7 @@ pub(crate) async fn discover(
     url: &str,
     options: &Options,
     wanted: Option<Contract>,
+    binding: Binding,
 ) -> Result<Endpoint, EndpointError> {
     let base = Address::parse(url)?;
     let mut last = None;
@@ -158,12 +199,13 @@ pub(crate) async fn discover(
         let (status, server, body) = get(&address, options).await?;
         let url = address.to_string();
         if status == 200 {
-            let endpoint = read_card(&address, server.as_deref(), &body, wanted)?;
-            let (card, target) = (address.origin(), endpoint.address.origin());
-            // Whoever writes a card could otherwise have the credentials sent anywhere.
-            if card != target && may_hold_secrets(&options.headers) {
-                return Err(EndpointError::OtherOrigin { card, target });
-            }
+            let card = read(&address, server.as_deref(), &body, wanted)?;
+            let endpoint = match binding {
+                Binding::A2a => card.a2a()?,
+                Binding::Mcp => card.mcp()?,
+                Binding::Pap => card.pap(options).await?,
+            };
+            stay_with(&address, &endpoint.address, options)?;
             return Ok(endpoint);
         }
         last = Some(EndpointError::NoCard { url, status });
@@ -186,6 +228,15 @@ pub(crate) fn card_addresses(base: &Address) -> Vec<Address> {
     addresses
 }
 
+/// Whoever writes a card could have the credentials sent anywhere, if they were sent to other origins than its own.
+fn stay_with(card: &Address, target: &Address, options: &Options) -> Result<(), EndpointError> {
+    let (card, target) = (card.origin(), target.origin());
+    if card != target && may_hold_secrets(&options.headers) {
+        return Err(EndpointError::OtherOrigin { card, target });
+    }
+    Ok(())
+}
+
 async fn get(address: &Address, options: &Options) -> Result<(u16, Option<String>, Vec<u8>), EndpointError> {
     let url = address.to_string();
     let prepared = Config::prepare(address, options).await;
@@ -205,63 +256,91 @@ async fn get(address: &Address, options: &Options) -> Result<(u16, Option<String
     Ok((reply.status, reply.header("server").map(str::to_owned), reply.body.to_vec()))
 }
 
-/// What a card says about how to speak to its dealer.
+/// What a card says about how to speak to its dealer by A2A.
 pub(crate) fn read_card(
     address: &Address,
     server: Option<&str>,
     body: &[u8],
     wanted: Option<Contract>,
 ) -> Result<Endpoint, EndpointError> {
+    read(address, server, body, wanted)?.a2a()
+}
+
+/// A card that was read: whose it is, and where its doors are.
+struct Seen {
+    address: Address,
+    card: Card,
+    contract: Contract,
+    /// The params of the card's AAP entry.
+    params: serde_json::Value,
+    /// Whether the card's sender says that it is a simulator.
+    is_simulator: bool,
+}
+
+impl Seen {
+    /// The dealer behind one of the doors.
+    fn endpoint(&self, target: Address, binding: Binding, tenant: Option<String>) -> Endpoint {
+        // The proof is of who sent the card; it does not reach to another host that the card names.
+        let is_simulator = self.is_simulator && target.origin() == self.address.origin();
+        Endpoint {
+            address: target,
+            contract: self.contract,
+            binding,
+            paths: None,
+            tenant,
+            name: self.card.name.clone(),
+            is_simulator,
+            is_embedded: false,
+        }
+    }
+
+    /// The dealer by A2A.
+    fn a2a(&self) -> Result<Endpoint, EndpointError> {
+        let url = self.address.to_string();
+        // By version, not by place in the list (AAP digest, section g).
+        let interfaces = &self.card.supported_interfaces;
+        let interface = interfaces
+            .iter()
+            .find(|interface| interface.protocol_binding == "JSONRPC" && interface.protocol_version == "1.0")
+            .ok_or_else(|| EndpointError::NoMatch {
+                url: url.clone(),
+                found: listed(
+                    "the interfaces",
+                    interfaces.iter().map(|i| format!("{} {}", i.protocol_binding, i.protocol_version)),
+                ),
+                wanted: "JSONRPC 1.0".to_owned(),
+            })?;
+        let target = Address::parse(&interface.url)
+            .map_err(|error| EndpointError::BadCard { url, reason: error.to_string() })?;
+        Ok(self.endpoint(target, Binding::A2a, interface.tenant.clone()))
+    }
+}
+
+fn read(
+    address: &Address,
+    server: Option<&str>,
+    body: &[u8],
+    wanted: Option<Contract>,
+) -> Result<Seen, EndpointError> {
     let url = address.to_string();
     let card: Card = serde_json::from_slice(body)
         .map_err(|error| EndpointError::BadCard { url: url.clone(), reason: error.to_string() })?;
-    // By version, not by place in the list (AAP digest, section g).
-    let interface = card
-        .supported_interfaces
-        .iter()
-        .find(|interface| interface.protocol_binding == "JSONRPC" && interface.protocol_version == "1.0")
-        .ok_or_else(|| EndpointError::NoMatch {
+    let known = |extension: &Extension| {
+        let contract = Contract::from_extension_uri(&extension.uri)?;
+        wanted.is_none_or(|wanted| wanted == contract).then(|| (contract, extension.params.clone()))
+    };
+    let (contract, params) = card.capabilities.extensions.iter().find_map(known).ok_or_else(|| {
+        let contracts: Vec<Contract> = wanted.map_or(Contract::ALL.to_vec(), |wanted| vec![wanted]);
+        let wanted: Vec<_> = contracts.iter().map(|contract| contract.extension_uri).collect();
+        EndpointError::NoMatch {
             url: url.clone(),
-            found: listed(
-                "the interfaces",
-                card.supported_interfaces
-                    .iter()
-                    .map(|i| format!("{} {}", i.protocol_binding, i.protocol_version)),
-            ),
-            wanted: "JSONRPC 1.0".to_owned(),
-        })?;
-    let mut contracts = card
-        .capabilities
-        .extensions
-        .iter()
-        .filter_map(|extension| Contract::from_extension_uri(&extension.uri));
-    let contract =
-        contracts.find(|contract| wanted.is_none_or(|wanted| wanted == *contract)).ok_or_else(|| {
-            let contracts: Vec<Contract> = wanted.map_or(Contract::ALL.to_vec(), |wanted| vec![wanted]);
-            EndpointError::NoMatch {
-                url: url.clone(),
-                found: listed("the extensions", card.capabilities.extensions.iter().map(|e| e.uri.clone())),
-                wanted: contracts
-                    .iter()
-                    .map(|contract| contract.extension_uri)
-                    .collect::<Vec<_>>()
-                    .join(" or "),
-            }
-        })?;
-    let target = Address::parse(&interface.url)
-        .map_err(|error| EndpointError::BadCard { url: url.clone(), reason: error.to_string() })?;
+            found: listed("the extensions", card.capabilities.extensions.iter().map(|e| e.uri.clone())),
+            wanted: wanted.join(" or "),
+        }
+    })?;
     let is_simulator = server.is_some_and(|server| server.starts_with(SIMULATOR_SERVER))
-        && card.provider.is_some_and(|provider| provider.organization == SIMULATOR_PROVIDER)
-        // The proof is of who sent the card; it does not reach to another host that the card names.
-        && target.origin() == address.origin();
-    Ok(Endpoint {
-        address: target,
-        contract,
-        tenant: interface.tenant.clone(),
-        name: card.name,
-        is_simulator,
-        is_embedded: false,
-    })
+        && card.provider.as_ref().is_some_and(|provider| provider.organization == SIMULATOR_PROVIDER);
+    Ok(Seen { address: address.clone(), card, contract, params, is_simulator })
 }
 
 fn listed(what: &str, items: impl Iterator<Item = String>) -> String {
@@ -410,8 +489,10 @@ mod tests {
 
     #[test]
     fn the_guard_protects_real_dealers() {
-        let endpoint =
-            |url: &str, contract, is_simulator| Endpoint { is_simulator, ..raw(url, contract).unwrap() };
+        let endpoint = |url: &str, contract, is_simulator| Endpoint {
+            is_simulator,
+            ..raw(url, contract, Binding::A2a).unwrap()
+        };
         let none = Consent::default();
         let real = endpoint("https://dealer.example/a2a", Contract::V3_0, false);
         assert_eq!(guard(&real, false, &[], none), Ok(false));

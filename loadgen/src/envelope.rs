@@ -1,29 +1,33 @@
-//! A request as bytes: the HTTP head and the JSON-RPC envelope, written around the payload that a step renders.
+//! A request as bytes: the HTTP head and the envelope, written around the payload that a step renders.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use dealer_sim::protocol::call::METHOD;
-use dealer_sim::protocol::{Skill, headers};
+use dealer_sim::protocol::Skill;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::transport::Address;
+use crate::endpoint::Endpoint;
+use crate::form::Form;
 
-/// What a request says about this program, unless the user says something else.
-const DEFAULTS: [(&str, &str); 2] =
-    [("User-Agent", concat!("dealer-loadgen/", env!("CARGO_PKG_VERSION"))), ("Accept", "application/json")];
+const USER_AGENT: &str = concat!("dealer-loadgen/", env!("CARGO_PKG_VERSION"));
+/// The headers that say something of this program, unless the user says something else.
+const DEFAULTS: [&str; 2] = ["User-Agent", "Accept"];
 
 /// The header lines of the user's own headers, and of the defaults that none of them replaces.
 pub(crate) fn own_lines(headers: &[(String, String)]) -> String {
+    own_lines_accepting("application/json", headers)
+}
+
+fn own_lines_accepting(accept: &str, headers: &[(String, String)]) -> String {
     let is_replaced = |name: &str| headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-    let defaults = DEFAULTS.into_iter().filter(|(name, _)| !is_replaced(name));
+    let defaults = DEFAULTS.into_iter().zip([USER_AGENT, accept]).filter(|(name, _)| !is_replaced(name));
     let own = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     defaults.chain(own).map(|(name, value)| format!("{name}: {value}\r\n")).collect()
 }
 
 /// Whether the user's headers may hold a secret, which is meant for one dealer only: all but those that never do.
 pub(crate) fn may_hold_secrets(headers: &[(String, String)]) -> bool {
-    headers.iter().any(|(own, _)| !DEFAULTS.iter().any(|(name, _)| own.eq_ignore_ascii_case(name)))
+    headers.iter().any(|(own, _)| !DEFAULTS.iter().any(|name| own.eq_ignore_ascii_case(name)))
 }
 
 /// A bearer token that is renewed while a run goes on; all who hold it see the latest.
@@ -60,44 +64,29 @@ impl std::fmt::Debug for Token {
 /// What all requests of a run have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
-    /// The head without `Content-Length`, which is the last header.
-    head: Vec<u8>,
+    /// The heads by skill, without `Content-Length`, which is the last header.
+    heads: [Vec<u8>; Skill::ALL.len()],
     /// The header of a token that changes while the run goes on.
     token: Option<Token>,
-    /// `params.tenant`, as a JSON string, if the card's interface has one.
-    tenant: Option<String>,
+    form: Form,
 }
 
 impl Template {
-    /// The template of requests to this address. `own_headers` are the user's own, checked already.
-    pub(crate) fn new(
-        address: &Address,
-        extension_uri: &str,
-        tenant: Option<&str>,
-        own_headers: &[(String, String)],
-        close: bool,
-    ) -> Template {
-        use std::fmt::Write;
-        let mut head = String::new();
-        // Writing to a String cannot fail.
-        let _ = write!(
-            head,
-            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{}: {}\r\n{}: {extension_uri}\r\n",
-            address.target,
-            address.authority,
-            headers::VERSION,
-            headers::SERVED_VERSION,
-            headers::EXTENSIONS,
-        );
-        head.push_str(&own_lines(own_headers));
-        if close {
-            head.push_str("Connection: close\r\n");
-        }
-        Template {
-            head: head.into_bytes(),
-            token: None,
-            tenant: tenant.map(|tenant| serde_json::Value::from(tenant).to_string()),
-        }
+    /// The template of requests to this dealer. `own_headers` are the user's own, checked already.
+    pub(crate) fn new(endpoint: &Endpoint, own_headers: &[(String, String)], close: bool) -> Template {
+        let form = Form::of(endpoint);
+        let head = |skill| {
+            let own = own_lines_accepting(form.accept(), own_headers);
+            let close = if close { "Connection: close\r\n" } else { "" };
+            let head = format!(
+                "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{}{own}{close}",
+                endpoint.target(skill),
+                endpoint.address.authority,
+                form.lines(endpoint, skill),
+            );
+            head.into_bytes()
+        };
+        Template { heads: Skill::ALL.map(head), token: None, form }
     }
 }
 
@@ -184,35 +173,15 @@ impl RequestBuffer {
         let ids = ids.draw();
         let token = template.token.as_ref().map(Token::line);
         let token = token.as_deref().unwrap_or_default();
-        let head = [template.head.as_slice(), token, LENGTH];
+        let head = [template.heads[skill as usize].as_slice(), token, LENGTH];
         let head_length: usize = head.iter().map(|part| part.len()).sum();
         let body_start = head_length + MAX_LENGTH_DIGITS + END_OF_HEAD.len();
         let out = &mut self.bytes;
         out.clear();
         out.resize(body_start, 0);
-        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        out.extend_from_slice(&ids.id);
-        out.extend_from_slice(b",\"method\":\"");
-        out.extend_from_slice(METHOD.as_bytes());
-        out.extend_from_slice(b"\",\"params\":{");
-        if let Some(tenant) = &template.tenant {
-            out.extend_from_slice(b"\"tenant\":");
-            out.extend_from_slice(tenant.as_bytes());
-            out.push(b',');
-        }
-        out.extend_from_slice(b"\"message\":{\"messageId\":\"");
-        out.extend_from_slice(&ids.message_id);
-        if let Some(context_id) = context_id {
-            out.extend_from_slice(b"\",\"contextId\":\"");
-            out.extend_from_slice(context_id);
-        }
-        out.extend_from_slice(b"\",\"role\":\"ROLE_USER\",\"parts\":[{\"data\":");
+        template.form.open(skill, &ids, context_id, out);
         payload(out);
-        out.extend_from_slice(b",\"mediaType\":\"");
-        out.extend_from_slice(skill.request_media_type().as_bytes());
-        out.extend_from_slice(b"\"}]},\"configuration\":{\"acceptedOutputModes\":[\"");
-        out.extend_from_slice(skill.response_media_type().as_bytes());
-        out.extend_from_slice(b"\"]}}}");
+        template.form.close(skill, out);
 
         let mut at = body_start - END_OF_HEAD.len();
         out[at..body_start].copy_from_slice(END_OF_HEAD);
@@ -247,20 +216,30 @@ const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 #[cfg(test)]
 mod tests {
+    use dealer_sim::protocol::{Binding, Contract};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::endpoint;
 
     fn template(tenant: Option<&str>) -> Template {
-        let address = Address::parse("http://127.0.0.1:8080/a2a").unwrap();
-        let headers = [("X-Key".to_owned(), "k".to_owned())];
-        Template::new(&address, "https://example.org/ext", tenant, &headers, false)
+        template_of("http://127.0.0.1:8080/a2a", Binding::A2a, tenant)
+    }
+
+    fn template_of(url: &str, binding: Binding, tenant: Option<&str>) -> Template {
+        let endpoint = endpoint::raw(url, Contract::V3_0, binding).unwrap();
+        let endpoint = Endpoint { tenant: tenant.map(str::to_owned), ..endpoint };
+        Template::new(&endpoint, &[("X-Key".to_owned(), "k".to_owned())], false)
     }
 
     fn request(ordinal: u64, context_id: Option<&[u8]>, tenant: Option<&str>) -> (String, Value) {
+        written(&template(tenant), ordinal, context_id)
+    }
+
+    fn written(template: &Template, ordinal: u64, context_id: Option<&[u8]>) -> (String, Value) {
         let mut buffer = RequestBuffer::default();
         let mut ids = Ids::of_session(&Ids::base(42), ordinal);
-        buffer.write(&template(tenant), Skill::InventorySearch, context_id, &mut ids, |out| {
+        buffer.write(template, Skill::InventorySearch, context_id, &mut ids, |out| {
             out.extend_from_slice(b"{\"type\":\"inventory.search.request\"}");
         });
         let text = String::from_utf8(buffer.bytes().to_vec()).unwrap();
@@ -305,7 +284,7 @@ mod tests {
             "Host: 127.0.0.1:8080",
             "Content-Type: application/json",
             "A2A-Version: 1.0",
-            "A2A-Extensions: https://example.org/ext",
+            "A2A-Extensions: https://autoagentprotocol.org/extensions/aap/v3.0",
             "X-Key: k",
         ] {
             assert!(head.lines().any(|found| found == line), "{line} in {head}");
@@ -321,6 +300,39 @@ mod tests {
             body["params"]["configuration"]["acceptedOutputModes"],
             json!(["application/vnd.autoagent.inventory-search-response+json"])
         );
+    }
+
+    #[test]
+    fn a_tool_call_names_tool_and_version_twice() {
+        let template = template_of("http://127.0.0.1:8080/mcp", Binding::Mcp, None);
+        let (head, body) = written(&template, 0, None);
+        for line in [
+            "POST /mcp HTTP/1.1",
+            "Accept: application/json, text/event-stream",
+            "MCP-Protocol-Version: 2026-07-28",
+            "Mcp-Method: tools/call",
+            "Mcp-Name: aap_inventory_search",
+            "X-Key: k",
+        ] {
+            assert!(head.lines().any(|found| found == line), "{line} in {head}");
+        }
+        assert!(!head.contains("A2A-"), "{head}");
+        assert_eq!(body["method"], "tools/call");
+        assert_eq!(body["params"]["name"], "aap_inventory_search");
+        assert_eq!(body["params"]["arguments"], json!({"type": "inventory.search.request"}));
+        let meta = &body["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "dealer-loadgen");
+    }
+
+    #[test]
+    fn a_call_of_pap_is_its_payload() {
+        let template = template_of("http://127.0.0.1:8080/pap/v3", Binding::Pap, None);
+        let (head, body) = written(&template, 0, None);
+        assert!(head.starts_with("POST /pap/v3/inventory/search HTTP/1.1\r\n"), "{head}");
+        assert!(!head.contains("A2A-") && head.contains("\r\nAccept: application/json\r\n"), "{head}");
+        assert_eq!(body, json!({"type": "inventory.search.request"}));
     }
 
     #[test]

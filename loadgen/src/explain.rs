@@ -3,13 +3,14 @@
 use std::fmt;
 
 use crate::load::{Arrivals, OnFull};
+use crate::report::through;
 use crate::settings::Asked;
 use crate::units::{show_nanos, show_rate};
 
 /// Writes what `run` would do with the same flags.
 pub(crate) fn explain_load(asked: &Asked, out: &mut dyn fmt::Write) -> fmt::Result {
     let load = &asked.load;
-    writeln!(out, "\nload: {}", asked.text)?;
+    writeln!(out, "\nload: {}{}", asked.text, through(asked.binding.word()))?;
     match &load.arrivals {
         Arrivals::Open(schedule) => {
             let mean = load.target_rate().unwrap_or_default();

@@ -17,6 +17,7 @@ mod embedded;
 mod endpoint;
 mod envelope;
 mod explain;
+mod form;
 mod import;
 pub mod load;
 mod merge;

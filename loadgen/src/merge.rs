@@ -92,6 +92,7 @@ fn unlike(parts: &[Stored]) -> Vec<String> {
         differ("scenario", &one.scenario, &two.scenario);
         differ("scenario file", &one.scenario_sha256, &two.scenario_sha256);
         differ("contract", &one.contract, &two.contract);
+        differ("binding", &one.binding, &two.binding);
         differ("seed", &one.seed.to_string(), &two.seed.to_string());
         differ("steps", &one.labels.join(","), &two.labels.join(","));
         differ("warm-up", &show_nanos(one.warmup_nanos), &show_nanos(two.warmup_nanos));

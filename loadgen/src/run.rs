@@ -22,7 +22,7 @@ use crate::pacer::Clock;
 use crate::process;
 use crate::progress::Progress;
 use crate::record::Tally;
-use crate::report::{Folder, FolderError, RunResult, Summary, write_text};
+use crate::report::{self, Folder, FolderError, RunResult, Summary, write_text};
 use crate::results::{self, ResultsError};
 use crate::scenario::{self, Workload};
 use crate::settings::{Settings, StartAt, Target};
@@ -116,7 +116,8 @@ pub(crate) struct Measured {
 impl Ready {
     /// Reads the scenarios and finds the dealer.
     pub(crate) async fn prepare(settings: &Settings, signals: &mut Signals) -> Result<Ready, RunError> {
-        let workload = scenario::load(&settings.scenarios, &settings.sets).map_err(RunError::usage)?;
+        let mut workload = scenario::load(&settings.scenarios, &settings.sets).map_err(RunError::usage)?;
+        workload.turn_to(settings.asked.binding).map_err(RunError::Usage)?;
         let labels = basis::step_labels(&workload);
         let checks = basis::check_names(&workload);
         let faults: Vec<String> = settings
@@ -179,9 +180,7 @@ impl Ready {
         let arrival_time = load.arrival_time();
         let plan = Arc::new(Plan {
             template: Template::new(
-                &self.endpoint.address,
-                self.endpoint.contract.extension_uri,
-                self.endpoint.tenant.as_deref(),
+                &self.endpoint,
                 &settings.options.headers,
                 settings.options.reuse == Reuse::None,
             )
@@ -192,6 +191,7 @@ impl Ready {
             mark_test: self.mark_test,
             validate: settings.validate,
             contract: self.endpoint.contract,
+            binding: self.endpoint.binding,
             steps: self.labels.len(),
             arrival_time,
         });
@@ -209,6 +209,7 @@ impl Ready {
             endpoint: self.endpoint.address.to_string(),
             is_embedded: self.endpoint.is_embedded,
             contract: self.endpoint.contract.to_string(),
+            binding: self.endpoint.binding.word().to_owned(),
             load: plan.load.clone(),
             arrival_time,
             load_text: asked.text,
@@ -311,27 +312,34 @@ async fn reach(
     token: Option<(String, String)>,
     signals: &mut Signals,
 ) -> Result<(Endpoint, Option<Embedded>), RunError> {
+    let binding = settings.asked.binding;
     let reached = async {
         match &settings.target {
             Target::Embedded(contract) => {
-                let embedded = Embedded::start(settings.asked.load.seed, *contract, &settings.options)
-                    .await
-                    .map_err(RunError::failed)?;
+                let embedded =
+                    Embedded::start(settings.asked.load.seed, *contract, &settings.options, binding)
+                        .await
+                        .map_err(|error| match error.is_usage() {
+                            true => RunError::usage(error),
+                            false => RunError::failed(error),
+                        })?;
                 Ok((embedded.endpoint.clone(), Some(embedded)))
             }
             Target::Discover(url, contract) => {
                 let mut options = settings.options.clone();
                 options.headers.extend(token);
-                let found = endpoint::discover(url, &options, *contract).await;
+                let found = endpoint::discover(url, &options, *contract, binding).await;
                 found.map(|endpoint| (endpoint, None)).map_err(|error| match error {
                     EndpointError::Prepare { source, .. } if source.is_usage() => prepare_error(source),
-                    error @ EndpointError::OtherOrigin { .. } => RunError::usage(error),
+                    error @ (EndpointError::OtherOrigin { .. } | EndpointError::NoDoor { .. }) => {
+                        RunError::usage(error)
+                    }
                     other => RunError::failed(other),
                 })
             }
-            Target::Raw(url, contract) => {
-                endpoint::raw(url, *contract).map(|endpoint| (endpoint, None)).map_err(RunError::usage)
-            }
+            Target::Raw(url, contract) => endpoint::raw(url, *contract, binding)
+                .map(|endpoint| (endpoint, None))
+                .map_err(RunError::usage),
         }
     };
     tokio::select! {
@@ -371,10 +379,11 @@ fn announce(
     let mut asked = settings.asked.clone();
     asked.fit(workload);
     progress.say(&format!(
-        "Running {} ({leads}) against {dealer} at {}, contract {}: {}; seed {}{start}.",
+        "Running {} ({leads}) against {dealer} at {}, contract {}{}: {}; seed {}{start}.",
         workload.name(),
         endpoint.address,
         endpoint.contract,
+        report::through(endpoint.binding.word()),
         asked.text,
         asked.load.seed
     ));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use dealer_sim::protocol::Contract;
+use dealer_sim::protocol::{Binding, Contract};
 use rand_chacha::ChaCha8Rng;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedSender;
@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) validate: Validate,
     /// The contract spoken.
     pub(crate) contract: Contract,
+    /// The binding spoken through.
+    pub(crate) binding: Binding,
     /// Steps over all flows.
     pub(crate) steps: usize,
     /// When sessions are to arrive.
@@ -149,7 +151,7 @@ pub(crate) fn spawn(
                 client: Client::new(plan.config.clone(), clock, limit, plan.load.seed ^ lane as u64),
                 recorder: RefCell::new(Recorder::new(plan.steps, plan.load.window)),
                 ids: Ids::base(plan.load.seed),
-                schema: RefCell::new(Schema::of(plan.contract)),
+                schema: RefCell::new(Schema::of(plan.contract, plan.binding)),
                 lane,
                 lanes,
                 scratch: RefCell::default(),

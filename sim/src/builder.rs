@@ -15,7 +15,8 @@ use crate::dispatch::{Entrance, Fields, Reply, Request, Scratch, dispatch};
 use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
 use crate::journal::{self, Journal};
-use crate::protocol::{Contract, HeaderMode, Skill, card};
+use crate::protocol::discovery::Amendments;
+use crate::protocol::{Bindings, Contract, HeaderMode, Skill, card};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
 use crate::world::{Blueprint, FaultSpec, MoveClockError, Site, Stock, World};
@@ -42,6 +43,8 @@ pub struct Dealer {
 pub struct DealerBuilder {
     spec: DealerSpec,
     headers: Option<HeaderMode>,
+    doors: Option<Bindings>,
+    amendments: Arc<Amendments>,
     dealers: u16,
     profile: Option<Profile>,
     stock: Stock,
@@ -57,6 +60,8 @@ impl Dealer {
         DealerBuilder {
             spec: DealerSpec::default(),
             headers: None,
+            doors: None,
+            amendments: Arc::default(),
             dealers: 1,
             profile: None,
             stock: Stock::Generated(500),
@@ -152,6 +157,20 @@ impl DealerBuilder {
         self
     }
 
+    /// The interfaces served; those that the contract has unless set.
+    #[must_use]
+    pub fn doors(mut self, doors: Bindings) -> Self {
+        self.doors = Some(doors);
+        self
+    }
+
+    /// What the published documents say otherwise than they would.
+    #[must_use]
+    pub fn amendments(mut self, amendments: Amendments) -> Self {
+        self.amendments = Arc::new(amendments);
+        self
+    }
+
     /// The skills offered.
     #[must_use]
     pub fn skills(mut self, skills: &[Skill]) -> Self {
@@ -211,6 +230,7 @@ impl DealerBuilder {
     fn blueprint(self) -> Result<(Blueprint, jiff::Timestamp), BuildError> {
         let mut spec = self.spec;
         spec.headers = self.headers.unwrap_or(spec.contract.default_headers);
+        spec.doors = self.doors.unwrap_or(spec.contract.bindings);
         spec.page_cap = self.limits.page_cap;
         let profile = match self.profile {
             Some(profile) => profile,
@@ -227,6 +247,7 @@ impl DealerBuilder {
                 day,
                 threads: self.threads,
                 faults: self.faults,
+                amendments: self.amendments,
             },
             issued,
         ))

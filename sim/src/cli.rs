@@ -18,7 +18,8 @@ use crate::dealer::limiter::RateLimit;
 use crate::document::units;
 use crate::flags_file::{self, ConfigError};
 use crate::log::LogFormat;
-use crate::protocol::{Contract, HeaderMode, Skill};
+use crate::protocol::discovery::Paper;
+use crate::protocol::{Bindings, Contract, HeaderMode, Skill};
 use crate::world::MOST_DEALERS;
 
 /// A car dealer that does not exist, to test buyer agents against.
@@ -52,8 +53,9 @@ pub enum Command {
         after_help = "Example:\n  dealer-sim inventory --seed 42 --clock 2026-01-01T12:00:00Z | sha256sum"
     )]
     Inventory(InventoryArgs),
-    /// Print the agent card that `serve` would publish with the same flags.
-    #[command(after_help = "Example:\n  dealer-sim card --public-url https://dealer.example.test")]
+    /// Print the agent card, or another document, that `serve` would publish with the same flags.
+    #[command(after_help = "Examples:\n  dealer-sim card --public-url https://dealer.example.test\n  \
+                            dealer-sim card --document openapi > openapi.json")]
     Card(Box<CardArgs>),
     /// List every effect, explain a fault, or check a plan.
     #[command(
@@ -158,6 +160,17 @@ pub struct ServeArgs {
     /// headers whatever they say ("ignored") [default: pinned for 3.0, strict for 2.0, ignored for 1.x]
     #[arg(long, env = "DEALER_SIM_HEADERS", value_name = "pinned|strict|ignored")]
     pub headers: Option<HeaderChoice>,
+    /// Interfaces to serve, separated by commas: a2a, mcp, pap; what the contract has [default: all for 3.0, a2a before]
+    #[arg(long, env = "DEALER_SIM_DOORS", value_name = "LIST")]
+    pub doors: Option<Bindings>,
+    /// Serve this JSON file as /.well-known/poppy.json, as it is, instead of one that is made.
+    #[arg(long, env = "DEALER_SIM_POPPY", value_name = "FILE")]
+    pub poppy: Option<PathBuf>,
+    /// Correct what published documents say, from a JSON file of merge patches: {"card": {…}, "poppy": {…}, "openapi": {…},
+    /// "ai-catalog": {…}, "api-catalog": {…}, "server-card": {…}}; "card" patches the params of the card's AAP entry, and {base_url} in a text
+    /// stands for the dealer's base URL.
+    #[arg(long, env = "DEALER_SIM_DOCUMENTS", value_name = "FILE")]
+    pub documents: Option<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub stock: StockArgs,
@@ -212,6 +225,9 @@ pub struct CardArgs {
     /// The id of one of several dealers; the first one's card at the root unless given.
     #[arg(long, value_name = "ID")]
     pub dealer: Option<String>,
+    /// The document to print: card, poppy, openapi, ai-catalog, api-catalog, server-card or llms.
+    #[arg(long, default_value = "card", value_name = "NAME")]
+    pub document: Paper,
 }
 
 /// Flags of `inventory`.

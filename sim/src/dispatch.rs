@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use hyper::HeaderMap;
 
-pub use discovery::{accept_script, touch_card};
+pub use discovery::{accept_script, touch_document};
 pub use fields::Fields;
 use fields::{client, client_name};
 use noting::{Heard, note_faults};
@@ -32,6 +32,7 @@ use crate::dealer::limiter::LimitKey;
 use crate::dealer::skills::{Call, Work};
 use crate::faults::effect::{AnswerContext, Behaviour, BucketKey};
 use crate::faults::effects::business::{rate_limited, too_many_requests};
+use crate::faults::effects::reply::repeat_in_text;
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk};
 use crate::journal::{Notes, Outcome};
 use crate::protocol::call;
@@ -255,7 +256,7 @@ impl Run<'_> {
         let from = out.len();
         if let Some(fault) = fault.as_deref().filter(|fault| self.refuses_context(asked, fault)) {
             let outcome = envelope.refuse(self, &ProtocolError::unknown_context(), out);
-            self.carry(fault, asked.skill, from, out);
+            self.carry(fault, Some(asked.skill), from, out);
             return outcome;
         }
         // Drawn whether the envelope has words for them or not, so that what the skill draws is the same through all.
@@ -273,7 +274,7 @@ impl Run<'_> {
         envelope.open(out, message_id.as_str(), context_id);
         if let Some(fault) = fault.as_deref().filter(|fault| Carried::keeps_from_dealer(fault)) {
             // The request never reached the dealer: nothing is done, and what was begun here is never sent.
-            self.carry(fault, asked.skill, from, out);
+            self.carry(fault, Some(asked.skill), from, out);
             out.truncate(from);
             return Outcome::Http(0);
         }
@@ -295,7 +296,7 @@ impl Run<'_> {
             }
         };
         if let Some(fault) = fault {
-            self.carry(&fault, asked.skill, from, out);
+            self.carry(&fault, Some(asked.skill), from, out);
         }
         outcome
     }
@@ -452,20 +453,34 @@ impl Run<'_> {
     }
 
     /// Carries out what faults do to the finished reply, and notes what is left for the rim.
-    fn carry(&mut self, fault: &Decision, skill: Skill, from: usize, out: &mut Vec<u8>) {
+    fn carry(&mut self, fault: &Decision, skill: Option<Skill>, from: usize, out: &mut Vec<u8>) {
         let mut carried = self.reply.carried.take().unwrap_or_default();
         if let Some(answer) = &fault.answer {
             let args = &answer.effect.args;
+            let context = AnswerContext {
+                contract: self.dealer.spec().contract,
+                skill,
+                request: self.request.body,
+                now: self.now.business,
+            };
+            let mut draw = answer.draw.clone();
             match answer.effect.info.apply {
-                Apply::Refine(refine) => {
-                    let context = AnswerContext {
-                        contract: self.dealer.spec().contract,
-                        skill: Some(skill),
-                        request: self.request.body,
-                        now: self.now.business,
-                    };
+                Apply::Refine(refine) | Apply::RefineTools(refine) => {
                     let mut reply = out.split_off(from);
-                    refine(args, &context, &mut answer.draw.clone(), &mut reply);
+                    refine(args, &context, &mut draw, &mut reply);
+                    out.append(&mut reply);
+                }
+                Apply::RefinePayload(refine) => {
+                    let mut reply = out.split_off(from);
+                    refine(args, &context, &mut draw, &mut reply);
+                    if self.request.entrance == Entrance::Mcp {
+                        repeat_in_text(&mut reply);
+                    }
+                    out.append(&mut reply);
+                }
+                Apply::RefineHttp(refine) => {
+                    let mut reply = out.split_off(from);
+                    carried.take_http(refine(args, &context, &mut draw, &mut reply));
                     out.append(&mut reply);
                 }
                 Apply::Http(http) => carried.take_http(http(args)),

@@ -25,6 +25,7 @@ use crate::inventory::{self, ImportDefaults, ImportFormat, Inventory, Profile};
 use crate::journal;
 use crate::log;
 use crate::protocol::HeaderMode;
+use crate::protocol::discovery::{AmendError, Amendments};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
 use crate::world::{Blueprint, Door, FaultSpec, Site, Stock};
@@ -134,7 +135,8 @@ fn blueprint(stock: &StockArgs, spec: DealerSpec, threads: usize) -> Result<Blue
             Stock::Given(Arc::new(imported))
         }
     };
-    Ok(Blueprint { spec, dealers: 1, profile, stock, day, threads, faults: FaultSpec::default() })
+    let (faults, amendments) = (FaultSpec::default(), Arc::default());
+    Ok(Blueprint { spec, dealers: 1, profile, stock, day, threads, faults, amendments })
 }
 
 fn export(arguments: &InventoryArgs) -> Result<(), Failed> {
@@ -189,6 +191,7 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         clock: arguments.stock.clock,
         rate_limit: arguments.rate_limit,
         page_cap: limits.page_cap,
+        doors: arguments.doors.unwrap_or(arguments.contract.bindings),
         ..DealerSpec::default()
     };
     let threads = threads(arguments.threads);
@@ -219,7 +222,21 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         magic: !arguments.no_magic,
         headers: !arguments.no_fault_headers,
     };
+    blueprint.amendments = Arc::new(read_amendments(arguments)?);
     Ok((blueprint, options))
+}
+
+/// What the user's files say of the published documents.
+fn read_amendments(arguments: &ServeArgs) -> Result<Amendments, Failed> {
+    let in_file = |path: &Path, error: AmendError| Failed::Input(format!("{}: {error}", path.display()));
+    let mut amendments = match &arguments.documents {
+        None => Amendments::default(),
+        Some(path) => Amendments::parse(&read_text(path)?).map_err(|error| in_file(path, error))?,
+    };
+    if let Some(path) = &arguments.poppy {
+        amendments.replace_poppy(read_text(path)?).map_err(|error| in_file(path, error))?;
+    }
+    Ok(amendments)
 }
 
 fn read_plan(files: &[PathBuf]) -> Result<Plan, Failed> {
@@ -274,9 +291,18 @@ fn card(arguments: CardArgs) -> Result<(), Failed> {
     let leads = Arc::default();
     let site = Site::new(Arc::new(blueprint), number, &base_url, issued, leads).map_err(Failed::input)?;
     let door = Door { site: &site, at_root: arguments.dealer.is_none() };
-    let card: serde_json::Value =
-        serde_json::from_slice(&door.card(&site.scene()).body).map_err(Failed::running)?;
-    let text = serde_json::to_string_pretty(&card).map_err(Failed::running)?;
+    let scene = site.scene();
+    let paper = arguments.document;
+    let document = door.document(&scene, paper).ok_or_else(|| {
+        Failed::Input(format!(
+            "--document: this dealer has no {paper}, since it lacks the door that it is for"
+        ))
+    })?;
+    let said = String::from_utf8_lossy(&document.body);
+    let text = match serde_json::from_str::<serde_json::Value>(&said) {
+        Ok(value) => serde_json::to_string_pretty(&value).map_err(Failed::running)?,
+        Err(_) => said.trim_end().to_owned(),
+    };
     until_reader_is_gone(writeln!(io::stdout(), "{text}"))
 }
 

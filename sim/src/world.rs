@@ -1,6 +1,8 @@
 //! What a process serves: its dealers, each at a site of its own with the dealer in force, the card and the rules of
 //! faults, and how to make them anew on a reset.
 
+mod papers;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use sha2::{Digest as _, Sha256};
+
+use papers::Place;
+pub(crate) use papers::entity_tag;
+pub use papers::{Document, Papers};
 
 use crate::conduct::ConductDesk;
 use crate::dealer::clock::{Clock, Move, MoveError, Now};
@@ -16,7 +21,8 @@ use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Lookup, Profile, Spec};
 use crate::journal::{self, Journal};
-use crate::protocol::card::{CardFacts, agent_card};
+use crate::protocol::discovery::{Amendments, Paper};
+use crate::protocol::{Bindings, Contract};
 use crate::share::Share;
 use crate::spread::spread;
 
@@ -49,6 +55,8 @@ pub struct Blueprint {
     pub threads: usize,
     /// What may go wrong.
     pub faults: FaultSpec,
+    /// What the published documents say otherwise than they would.
+    pub amendments: Arc<Amendments>,
 }
 
 /// What may go wrong, and how it may be asked for.
@@ -66,17 +74,6 @@ impl Default for FaultSpec {
     fn default() -> FaultSpec {
         FaultSpec { plan: Plan::default(), magic: true, headers: true }
     }
-}
-
-/// The agent card as it is served.
-#[derive(Debug)]
-pub struct Card {
-    /// The JSON text.
-    pub body: Vec<u8>,
-    /// A strong entity tag, with its quotes.
-    pub etag: String,
-    /// When it took force.
-    pub issued: Timestamp,
 }
 
 /// Counters of the listener.
@@ -116,10 +113,10 @@ pub enum MoveClockError {
 pub struct Scene {
     /// The dealer.
     pub dealer: Dealer,
-    /// Its card, with the URLs below `/d/<dealer_id>`.
-    pub card: Card,
-    /// Where the dealer answers at the root, too, the card that is found there.
-    pub root_card: Option<Card>,
+    /// What it publishes, with the URLs below `/d/<dealer_id>`.
+    pub papers: Papers,
+    /// Where the dealer answers at the root, too, what it publishes there.
+    pub root_papers: Option<Papers>,
 }
 
 /// Why there are no dealers.
@@ -133,6 +130,9 @@ pub enum WorldError {
         "a stock of your own is one dealer's, and its VINs cannot be sold twice; leave it out or serve one dealer"
     )]
     SharedStock,
+    /// A contract that knows nothing of some of the doors.
+    #[error("contract {0} is reached through {1} alone; leave the other doors out")]
+    Doors(Contract, Bindings),
     /// The stock cannot be made.
     #[error(transparent)]
     Stock(#[from] GenerateError),
@@ -179,6 +179,10 @@ impl World {
         }
         if dealers > 1 && matches!(blueprint.stock, Stock::Given(_)) {
             return Err(WorldError::SharedStock);
+        }
+        let contract = blueprint.spec.contract;
+        if blueprint.spec.doors.or(contract.bindings) != contract.bindings {
+            return Err(WorldError::Doors(contract, contract.bindings));
         }
         let leads_in_all = Arc::<AtomicU64>::default();
         blueprint.spec.share = Share::among(dealers);
@@ -262,9 +266,14 @@ impl<'w> Door<'w> {
         if self.at_root { String::new() } else { format!("/d/{}", self.site.id()) }
     }
 
-    /// The card that is found here.
-    pub fn card(self, scene: &Scene) -> &Card {
-        scene.root_card.as_ref().filter(|_| self.at_root).unwrap_or(&scene.card)
+    /// What is published here.
+    pub fn papers(self, scene: &Scene) -> &Papers {
+        scene.root_papers.as_ref().filter(|_| self.at_root).unwrap_or(&scene.papers)
+    }
+
+    /// A document that is published here, if it is one of this dealer's.
+    pub fn document(self, scene: &Scene, paper: Paper) -> Option<&Document> {
+        self.papers(scene).get(paper, &scene.dealer)
     }
 }
 
@@ -408,6 +417,8 @@ struct Plot {
     base_url: String,
     /// Where it answers at the root, too.
     root_url: Option<String>,
+    /// The process's base URL.
+    root: String,
     leads_in_all: Arc<AtomicU64>,
 }
 
@@ -415,7 +426,8 @@ impl Plot {
     fn new(blueprint: Arc<Blueprint>, number: u16, root: &str, leads_in_all: Arc<AtomicU64>) -> Plot {
         let id = blueprint.profile.sibling_id(number);
         let root_url = (number == 0).then(|| root.to_owned());
-        Plot { base_url: format!("{root}/d/{id}"), root_url, blueprint, number, id, leads_in_all }
+        let (base_url, root) = (format!("{root}/d/{id}"), root.to_owned());
+        Plot { base_url, root_url, root, blueprint, number, id, leads_in_all }
     }
 
     fn make_stock(&self, seed: u64) -> Result<Arc<Inventory>, GenerateError> {
@@ -426,9 +438,14 @@ impl Plot {
         let Blueprint { spec, profile, day, .. } = &*self.blueprint;
         let spec = DealerSpec { seed, ..spec.clone() };
         let dealer = Dealer::open(spec, profile.sibling(self.number), stock, *day, self.leads_in_all.clone());
-        let card = publish(&dealer, &self.base_url, issued);
-        let root_card = self.root_url.as_ref().map(|root| publish(&dealer, root, issued));
-        Scene { dealer, card, root_card }
+        let publish = |base_url: &str| {
+            let Blueprint { dealers, amendments, .. } = &*self.blueprint;
+            let place = Place { base_url: base_url.to_owned(), root: self.root.clone(), dealers: *dealers };
+            Papers::publish(place, amendments.clone(), &dealer, issued)
+        };
+        let papers = publish(&self.base_url);
+        let root_papers = self.root_url.as_deref().map(publish);
+        Scene { dealer, papers, root_papers }
     }
 }
 
@@ -453,33 +470,4 @@ impl Blueprint {
     pub fn number_of(&self, dealer_id: &str) -> Option<u16> {
         (0..MOST_DEALERS).find(|&number| self.profile.sibling_id(number) == dealer_id)
     }
-}
-
-/// The card and its entity tag. Its version id is derived from what it says, so that it changes when the card does.
-fn publish(dealer: &Dealer, base_url: &str, issued: Timestamp) -> Card {
-    let spec = dealer.spec();
-    let mut facts = CardFacts {
-        contract: spec.contract,
-        base_url,
-        dealer_name: dealer.name(),
-        skills: &spec.skills,
-        page_cap: spec.page_cap,
-        fingerprint: [0; 16],
-        issued_at_ms: u64::try_from(issued.as_millisecond()).unwrap_or(0),
-    };
-    let digest = |facts: &CardFacts<'_>| Sha256::digest(agent_card(facts).to_string().as_bytes());
-    let said = digest(&facts);
-    facts.fingerprint.copy_from_slice(&said[..16]);
-    let body = agent_card(&facts).to_string().into_bytes();
-    Card { etag: entity_tag(&body), body, issued }
-}
-
-/// A strong entity tag of what is served.
-pub(crate) fn entity_tag(body: &[u8]) -> String {
-    let mut etag = String::from("\"");
-    for byte in &Sha256::digest(body)[..12] {
-        etag.push_str(&format!("{byte:02x}"));
-    }
-    etag.push('"');
-    etag
 }

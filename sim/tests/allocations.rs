@@ -14,7 +14,7 @@ use dealer_sim::dealer::clock::Now;
 use dealer_sim::dealer::conversation::MAX_CONVERSATIONS;
 use dealer_sim::dealer::leads::MAX_LEADS;
 use dealer_sim::dispatch::{Entrance, Fields, Request, Scratch};
-use dealer_sim::protocol::{Contract, Skill};
+use dealer_sim::protocol::{Contract, Skill, mcp};
 use hyper::HeaderMap;
 use hyper::header::HeaderValue;
 use serde_json::{Value, json};
@@ -87,6 +87,19 @@ impl Worker {
         }
     }
 
+    /// What comes from now on comes through this interface; of MCP, as calls of this skill.
+    fn enter(&mut self, entrance: Entrance, skill: Skill) {
+        self.entrance = entrance;
+        for (name, value) in [
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", mcp::MODERN),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", mcp::tool_name(skill)),
+        ] {
+            self.head.insert(name, HeaderValue::from_static(value));
+        }
+    }
+
     /// Answers one call; the allocations that it took.
     fn call(&mut self, body: &[u8], expected: &str) -> u64 {
         self.nonce += 1;
@@ -127,6 +140,18 @@ fn body(skill: Skill, context_id: Option<&str>, payload: &Value) -> Vec<u8> {
     let configuration = json!({ "acceptedOutputModes": [skill.response_media_type()] });
     let params = json!({ "message": message, "configuration": configuration });
     json!({ "jsonrpc": "2.0", "id": "req-1", "method": "SendMessage", "params": params })
+        .to_string()
+        .into_bytes()
+}
+
+/// The same by MCP.
+fn tool_call(skill: Skill, payload: &Value) -> Vec<u8> {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": mcp::MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": mcp::tool_name(skill), "arguments": payload, "_meta": meta });
+    json!({ "jsonrpc": "2.0", "id": "req-1", "method": "tools/call", "params": params })
         .to_string()
         .into_bytes()
 }
@@ -178,6 +203,16 @@ fn a_call_in_the_steady_state_asks_for_little_memory() {
         let most = worker.most(expected, |_| new.clone());
         found.push((format!("{} in a new conversation", skill.id()), most, 2));
     }
+
+    for (skill, payload, expected) in &reads {
+        worker.enter(Entrance::Mcp, *skill);
+        let call = tool_call(*skill, payload);
+        found.push((format!("{} by MCP", skill.id()), worker.most(expected, |_| call.clone()), 0));
+        worker.enter(Entrance::Pap(*skill), *skill);
+        let call = payload.to_string().into_bytes();
+        found.push((format!("{} by PAP", skill.id()), worker.most(expected, |_| call.clone()), 0));
+    }
+    worker.enter(Entrance::A2a, Skill::LeadSubmit);
 
     let template = body(Skill::LeadSubmit, Some("ctx-known"), &lead("7777777"));
     let template = String::from_utf8(template).unwrap();

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "doors/conduct.rs"]
+mod conduct;
+#[path = "doors/faults.rs"]
+mod faults;
 #[path = "doors/mcp.rs"]
 mod mcp;
 #[path = "doors/reports.rs"]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use dealer_sim::faults::effect::ParamKind;
 use dealer_sim::faults::{Slot, registry};
+use dealer_sim::protocol::Binding;
 use serde_json::{Value, json};
 use support::{Sim, call, connect, http};
 
@@ -67,6 +68,8 @@ fn every_effect_of_the_catalogue_can_be_had_and_tells_on_itself() {
         if effect.family == "discovery" {
             // What rewrites the card does not touch a call, and the call is told so.
             assert!(text.contains("touches discovery alone"), "{}: {text:.400}", effect.name);
+        } else if !effect.bindings.has(Binding::A2a) {
+            assert!(text.contains(" touches ") && text.contains(" alone"), "{}: {text:.400}", effect.name);
         } else {
             let told = text.contains(&format!("; {}", effect.name));
             // Where the head did not come whole there is no field to tell by.

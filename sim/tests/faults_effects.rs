@@ -27,7 +27,7 @@ fn the_catalogue_is_whole() {
     assert_eq!(names.len(), registry().len(), "names are unique");
     assert!(names.len() >= 80, "{} effects", names.len());
     let families: BTreeSet<_> = registry().iter().map(|effect| effect.family).collect();
-    let expected = ["business", "conversation", "discovery", "envelope", "http", "time", "transport"];
+    let expected = ["business", "conversation", "discovery", "envelope", "http", "mcp", "time", "transport"];
     assert_eq!(families, BTreeSet::from(expected));
     for effect in registry() {
         let is_word = |name: &str| {
@@ -71,8 +71,12 @@ fn run(effect: &EffectInfo, text: &[u8], extreme: bool) -> Vec<u8> {
     let (args, mut draw) = (args(effect, extreme), Draw::new(42, "rule", 7, 1));
     let mut out = text.to_vec();
     match effect.apply {
-        Apply::Refine(refine) => refine(&args, &context(text), &mut draw, &mut out),
-        Apply::RefineCard(refine) => _ = refine(&args, &context(text), &mut draw, &mut out),
+        Apply::Refine(refine) | Apply::RefinePayload(refine) | Apply::RefineTools(refine) => {
+            refine(&args, &context(text), &mut draw, &mut out);
+        }
+        Apply::RefineCard(refine) | Apply::RefineHttp(refine) => {
+            _ = refine(&args, &context(text), &mut draw, &mut out);
+        }
         Apply::Refuse(refuse) => assert!(!refuse(&args).message.is_empty(), "{}", effect.name),
         Apply::RefuseHttp(refuse) => assert!(refuse(&args).1.status.is_some(), "{}", effect.name),
         Apply::Behave(behave) => _ = behave(&args),
@@ -105,6 +109,8 @@ fn no_reply_and_no_argument_breaks_an_effect() {
             "\"a\"",
             "{\"id\":1}",
             "{\"result\":null}",
+            "{\"id\":1,\"result\":{\"tools\":[]}}",
+            "{\"id\":1,\"result\":{\"tools\":[7],\"isError\":7,\"structuredContent\":null}}",
             "{\"id\":1,\"result\":{\"message\":{\"parts\":[]}}}",
             "{\"id\":1,\"error\":{}}",
             "{\"id\":1,\"error\":{\"data\":[1,null]}}",

@@ -139,6 +139,17 @@ pub struct LoadArgs {
     )]
     pub think: String,
 
+    /// The interface of the dealer to speak through: a2a, mcp (2026-07-28, without sessions) or pap. The scenario is the same;
+    /// with --endpoint-raw, give the URL of the MCP endpoint, or the one below which the paths of PAP's skills stand
+    #[arg(
+        long,
+        value_name = "a2a|mcp|pap",
+        env = "DEALER_LOADGEN_BINDING",
+        default_value = "a2a",
+        help_heading = "Load"
+    )]
+    pub binding: String,
+
     /// The seed of everything random
     #[arg(
         long,

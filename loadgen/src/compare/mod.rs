@@ -184,6 +184,7 @@ fn unlike(base: &[Stored], new: &[Stored]) -> Vec<String> {
         differ("scenario", &one.scenario, &two.scenario);
         differ("scenario file (SHA-256)", &one.scenario_sha256, &two.scenario_sha256);
         differ("contract", &one.contract, &two.contract);
+        differ("binding", &one.binding, &two.binding);
         differ("steps", &one.labels.join(","), &two.labels.join(","));
         let names: BTreeSet<&String> = one.conditions.keys().chain(two.conditions.keys()).collect();
         for name in names {

@@ -13,7 +13,7 @@ Written from the table of rules in `loadgen/src/conform/rules/`; a test keeps th
 *must*: a dealer that breaks it does not conform (exit code 3). *should*: recommended; told, and no failure. *silent*: no source
 settles it; told. Sources: sections of the Auto Agent Protocol by letter (a contracts, b headers, c envelope and messages,
 d skills, e errors, f behaviour, g agent card, j open points), A2A 1.0, JSON-RPC 2.0, RFCs, and known problems of real clients
-(INTEROP).
+(INTEROP), and what is known of the interfaces beside A2A (BINDINGS).
 ";
 
 /// The page.

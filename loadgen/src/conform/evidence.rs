@@ -7,6 +7,7 @@ use dealer_sim::protocol::{Contract, Skill};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::knock::Knock;
 use super::rule::Finding;
 use crate::transport::Fault;
 
@@ -295,6 +296,8 @@ pub(super) struct Evidence {
     pub(super) leads: bool,
     pub(super) now: Timestamp,
     pub(super) exchanges: Vec<Exchange>,
+    /// What was asked beside A2A.
+    pub(super) knocks: Vec<Knock>,
     /// Why no more was asked, if the survey ended early.
     pub(super) stopped: Option<String>,
 }

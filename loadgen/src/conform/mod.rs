@@ -5,7 +5,9 @@
 
 mod caller;
 mod catalogue;
+mod doors;
 mod evidence;
+mod knock;
 mod report;
 mod request;
 mod rule;
@@ -14,7 +16,7 @@ mod survey;
 
 use std::time::Duration;
 
-use dealer_sim::protocol::Contract;
+use dealer_sim::protocol::{Binding, Contract};
 
 use caller::{Caller, CardError, fetch_card};
 use evidence::{CardSeen, Evidence};
@@ -102,7 +104,7 @@ pub async fn conform(request: &Request) -> Result<Report, ConformError> {
     let clock = Clock::starting_in(Duration::ZERO);
     let contract = request.contract.unwrap_or(Contract::V3_0);
     let embedded = match request.url {
-        None => Some(Embedded::start(42, contract, &request.options).await?),
+        None => Some(Embedded::start(42, contract, &request.options, Binding::A2a).await?),
         Some(_) => None,
     };
     let (card, server) = match (&request.url, &embedded) {
@@ -121,6 +123,7 @@ pub async fn conform(request: &Request) -> Result<Report, ConformError> {
         leads: false,
         now: clock.started(),
         exchanges: Vec::new(),
+        knocks: Vec::new(),
         stopped: None,
     };
     match &found {
@@ -192,6 +195,7 @@ async fn ask(
     survey::survey(&mut caller, &in_order, &skills, seen.leads).await;
     seen.exchanges = std::mem::take(&mut caller.exchanges);
     seen.stopped = caller.stopped.take();
+    doors::visit(&request.options, clock, deadline, seen).await;
     Ok(())
 }
 

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use dealer_sim::protocol::merge::merge_patch;
 use dealer_sim::protocol::{Skill, headers};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::evidence::cut;
 
@@ -129,7 +130,7 @@ impl Draft {
         if let Some(request) = &probe.request
             && let Some(payload) = self.envelope.pointer_mut("/params/message/parts/0/data")
         {
-            merge(payload, &fill(request));
+            merge_patch(payload, &fill(request));
         }
         for (pointer, value) in &probe.set {
             put(&mut self.envelope, pointer, fill(value));
@@ -227,26 +228,6 @@ fn filled(value: &Value, names: &Names, long: usize) -> Value {
             Value::Object(filled.collect())
         }
         other => other.clone(),
-    }
-}
-
-/// RFC 7396.
-pub(super) fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    if let Value::Object(members) = target {
-        for (name, value) in patch {
-            if value.is_null() {
-                members.remove(name);
-            } else {
-                merge(members.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
     }
 }
 

@@ -1,14 +1,15 @@
-//! From a reply to its outcome: a pure function of bytes and of what was expected.
+//! From a reply to its outcome: a pure function of bytes and of what was expected. What stands here is A2A's; the other
+//! bindings have files of their own.
 
 use dealer_sim::protocol::contract::ErrorShape;
 use dealer_sim::protocol::error::{AAP_ERROR_KIND, AAP_ERROR_TYPE};
-use dealer_sim::protocol::{Contract, Skill};
+use dealer_sim::protocol::{Binding, Contract, Skill};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::reply::{Envelope, MessageView};
 use super::scan::{Kind, Raw};
-use super::{Breach, Outcome};
+use super::{Breach, Outcome, mcp, pap};
 use crate::transport::Content;
 
 /// What the reply to a request must look like.
@@ -24,6 +25,8 @@ pub struct Expectation<'a> {
     pub skill: Skill,
     /// The contract spoken.
     pub contract: Contract,
+    /// The binding through which the request went.
+    pub binding: Binding,
 }
 
 /// The outcome of a whole reply, and the conversation's id if it has a valid one, as the inside of its JSON string.
@@ -42,6 +45,11 @@ pub fn classify<'a>(
             if success { Outcome::Protocol(Breach::ContentEncoding) } else { Outcome::Http(status) },
             None,
         );
+    }
+    match expected.binding {
+        Binding::A2a => {}
+        Binding::Mcp => return (mcp::classify(status, content, body, expected), None),
+        Binding::Pap => return (pap::classify(status, content, body, expected), None),
     }
     let envelope = match Envelope::read(body) {
         Ok(envelope) if envelope.is_object => envelope,
@@ -101,7 +109,7 @@ fn judge<'a>(
     }
 }
 
-fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
+pub(super) fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
     // Nearly always byte for byte; the same text may be escaped otherwise.
     value.is_some_and(|value| {
         value.quoted() == Some(wanted.as_bytes()) || value.text().is_some_and(|text| text == wanted)
@@ -109,7 +117,7 @@ fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
 }
 
 /// The id must come back in value and type: `"7"` is not `7`.
-fn check_id(id: Option<Raw<'_>>, sent: &[u8]) -> Result<(), Breach> {
+pub(super) fn check_id(id: Option<Raw<'_>>, sent: &[u8]) -> Result<(), Breach> {
     let id = id.ok_or(Breach::Id)?;
     // Equal bytes are the rule; the same string may be escaped otherwise.
     let equal =
@@ -218,7 +226,7 @@ fn typed_code(data: &str, shape: ErrorShape) -> Result<Option<Option<serde_json:
 }
 
 /// Codes become names in results: only what looks like one is taken.
-fn is_code(code: &str) -> bool {
+pub(super) fn is_code(code: &str) -> bool {
     (1..=64).contains(&code.len())
         && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
@@ -235,6 +243,7 @@ mod tests {
         context_id: Some(b"ctx-1"),
         skill: Skill::InventorySearch,
         contract: Contract::V3_0,
+        binding: Binding::A2a,
     };
 
     /// What the same body is under contract 1.2.

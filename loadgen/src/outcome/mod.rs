@@ -1,6 +1,8 @@
 //! What happened to a request, from the bytes of its reply: cheap, and right about what it looks at.
 
 mod classify;
+mod mcp;
+mod pap;
 mod reply;
 mod scan;
 mod schema;
@@ -22,13 +24,14 @@ use crate::transport::Fault;
 pub enum Outcome {
     /// A reply of the skill that was asked.
     Ok,
-    /// An AAP error: an entry with AAP's `@type` in `error.data`. The number beside it does not matter.
+    /// An AAP error: an entry with AAP's `@type` in `error.data`, a tool's result that is one, or a PAP reply that is one. The
+    /// number or status beside it does not matter.
     Aap(Box<str>),
     /// An error of A2A, without such an entry.
     A2a(i64),
     /// An error of JSON-RPC, without such an entry.
     Rpc(i64),
-    /// An HTTP status other than 2xx, with a body that is no JSON-RPC error.
+    /// An HTTP status other than 2xx, with a body that says nothing better.
     Http(u16),
     /// No whole reply came, or not in time.
     Transport(Fault),
@@ -73,6 +76,12 @@ pub enum Breach {
     MediaType,
     /// The payload's `type` is not that of the skill's replies.
     PayloadType,
+    /// A tool's result does not say that it is complete.
+    ResultType,
+    /// A tool's result has no list of content.
+    Content,
+    /// A tool's result has no structured content, or none that is an object.
+    StructuredContent,
     /// The payload does not have the shape of the skill's replies; looked at with `--validate` only.
     Schema,
 }
@@ -97,6 +106,9 @@ impl Breach {
             Breach::Parts => "protocol.parts",
             Breach::MediaType => "protocol.media_type",
             Breach::PayloadType => "protocol.payload_type",
+            Breach::ResultType => "protocol.result_type",
+            Breach::Content => "protocol.content",
+            Breach::StructuredContent => "protocol.structured_content",
             Breach::Schema => "protocol.schema",
         }
     }

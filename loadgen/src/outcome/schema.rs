@@ -5,7 +5,7 @@ use dealer_sim::protocol::contract::Features;
 use dealer_sim::protocol::json::Doc;
 use dealer_sim::protocol::payload::response;
 use dealer_sim::protocol::validate::validate;
-use dealer_sim::protocol::{Contract, Skill};
+use dealer_sim::protocol::{Binding, Contract, Skill};
 
 /// Which replies are held against their shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,19 +35,24 @@ impl Validate {
 pub(crate) struct Schema {
     doc: Doc,
     features: Features,
+    binding: Binding,
 }
 
 impl Schema {
-    pub(crate) fn of(contract: Contract) -> Schema {
-        Schema { doc: Doc::default(), features: contract.features }
+    pub(crate) fn of(contract: Contract, binding: Binding) -> Schema {
+        Schema { doc: Doc::default(), features: contract.features, binding }
     }
 
     /// Whether the payload of a reply to this skill has its shape. The envelope is taken to be sound.
     pub(crate) fn holds(&mut self, body: &[u8], skill: Skill) -> bool {
         let Ok(root) = self.doc.parse(body) else { return false };
-        let payload = root
-            .get("result")
-            .and_then(|result| result.get("message")?.get("parts")?.items().next()?.get("data"));
+        let payload = match self.binding {
+            Binding::A2a => root
+                .get("result")
+                .and_then(|result| result.get("message")?.get("parts")?.items().next()?.get("data")),
+            Binding::Mcp => root.get("result").and_then(|result| result.get("structuredContent")),
+            Binding::Pap => Some(root),
+        };
         payload.is_some_and(|payload| validate(payload, response(skill), &self.features, "").is_empty())
     }
 }
@@ -65,7 +70,7 @@ mod tests {
             {"data":{"type":"inventory.search.request","filters":{}},"mediaType":"application/vnd.autoagent.inventory-search-request+json"}]},
             "configuration":{"acceptedOutputModes":["application/vnd.autoagent.inventory-search-response+json"]}}}"#;
         let reply = String::from_utf8(dealer.dispatch_body(body)).unwrap();
-        let mut schema = Schema::of(Contract::V3_0);
+        let mut schema = Schema::of(Contract::V3_0, Binding::A2a);
         assert!(schema.holds(reply.as_bytes(), Skill::InventorySearch), "{reply}");
         assert!(!schema.holds(reply.as_bytes(), Skill::LeadSubmit));
         let broken = reply.replacen("\"vin\":\"", "\"vin\":7,\"x\":\"", 1);

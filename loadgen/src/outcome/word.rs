@@ -17,10 +17,14 @@ pub(crate) fn word(body: &[u8], retry_after: Option<&str>, now: Timestamp) -> Wo
     let of_http = retry_after.and_then(|text| seconds_or_date(text.trim(), now));
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     // In 1.x the typed entry is all of data, and has no @type.
+    let typed = |alone: &&Value| alone["type"] == AAP_ERROR_KIND;
     let entry = body.pointer("/error/data").and_then(|data| match data {
         Value::Array(entries) => entries.iter().find(|entry| entry["@type"] == AAP_ERROR_TYPE),
-        alone => Some(alone).filter(|entry| entry["type"] == AAP_ERROR_KIND),
+        alone => Some(alone).filter(typed),
     });
+    // Through MCP the entry is a tool's result, through PAP it is the body.
+    let entry = entry.or_else(|| body.pointer("/result/structuredContent").filter(typed));
+    let entry = entry.or_else(|| Some(&body).filter(typed));
     let Some(entry) = entry else { return Word { retryable: None, after: of_http } };
     // AAP digest, section d: retry_after_ms is preferred.
     let details = &entry["details"];
@@ -69,6 +73,10 @@ mod tests {
         let alone = json!({"error": {"data": {"type": "aap.error", "retryable": true, "details": {"retry_after_ms": 30000}}}});
         let told = word(alone.to_string().as_bytes(), None, Timestamp::UNIX_EPOCH);
         assert_eq!(told, Word { retryable: Some(true), after: seconds(30) });
+        let bare = &alone["error"]["data"];
+        for body in [bare.clone(), json!({"result": {"isError": true, "structuredContent": bare}})] {
+            assert_eq!(word(body.to_string().as_bytes(), Some("7"), Timestamp::UNIX_EPOCH), told, "{body}");
+        }
         assert_eq!(word(b"<html>", None, Timestamp::UNIX_EPOCH), Word::default());
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use text::write_text;
 
 use std::collections::BTreeMap;
 
+use dealer_sim::protocol::Binding;
 use jiff::Timestamp;
 
 use crate::basis::is_unanswered;
@@ -26,6 +27,15 @@ use crate::threshold::Judged;
 use crate::transport::ConnectionCounts;
 use crate::verdict::Verdict;
 
+/// The binding in a sentence, unless it is the one that goes without saying.
+pub(crate) fn through(binding: &str) -> String {
+    if binding == Binding::A2a.word() {
+        String::new()
+    } else {
+        format!(" through {}", binding.to_ascii_uppercase())
+    }
+}
+
 /// Everything that is known about a run after it.
 #[derive(Debug, Clone)]
 pub(crate) struct RunResult {
@@ -33,6 +43,8 @@ pub(crate) struct RunResult {
     pub(crate) endpoint: String,
     pub(crate) is_embedded: bool,
     pub(crate) contract: String,
+    /// The binding spoken through, by its word.
+    pub(crate) binding: String,
     pub(crate) seed: u64,
     pub(crate) started: Timestamp,
     /// The load, in the words of its flags.
@@ -144,6 +156,7 @@ pub(crate) mod tests {
             endpoint: "http://127.0.0.1:1/a2a".to_owned(),
             is_embedded: false,
             contract: "3.0".to_owned(),
+            binding: "a2a".to_owned(),
             seed: 42,
             started: Timestamp::UNIX_EPOCH,
             load: "100/s constant for 10s".to_owned(),

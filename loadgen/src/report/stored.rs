@@ -239,6 +239,7 @@ fn restore(summary: Summary, started: Timestamp, lines: &[Line<'_>]) -> Result<R
         endpoint: summary.endpoint,
         is_embedded: summary.embedded,
         contract: summary.contract,
+        binding: summary.binding,
         seed: summary.seed,
         started,
         load: run.load,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dealer_sim::protocol::Binding;
 use serde::{Deserialize, Serialize};
 
 use super::RunResult;
@@ -19,6 +20,8 @@ pub(crate) struct Summary {
     pub(super) endpoint: String,
     pub(super) embedded: bool,
     pub(super) contract: String,
+    #[serde(default = "a2a")]
+    pub(super) binding: String,
     pub(super) seed: u64,
     pub(super) interrupted: bool,
     #[serde(default)]
@@ -35,6 +38,11 @@ pub(crate) struct Summary {
     pub(super) checks: Vec<CheckPart>,
     pub(super) run: RunPart,
     pub(super) connections: ConnectionsPart,
+}
+
+/// What earlier versions spoke through, without saying so.
+fn a2a() -> String {
+    Binding::A2a.word().to_owned()
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -281,6 +289,7 @@ impl From<&RunResult> for Summary {
             endpoint: result.endpoint.clone(),
             embedded: result.is_embedded,
             contract: result.contract.clone(),
+            binding: result.binding.clone(),
             seed: result.seed,
             interrupted: result.is_interrupted,
             aborted: result.aborted.clone(),

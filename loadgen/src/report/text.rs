@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::RunResult;
+use super::{RunResult, through};
 use crate::record::Latency;
 use crate::units::{show_nanos, show_rate};
 
@@ -42,7 +42,7 @@ pub(crate) fn write_text(out: &mut impl Write, result: &RunResult) -> io::Result
         result.endpoint.clone()
     };
     writeln!(out, "Scenario  {}", result.scenario)?;
-    writeln!(out, "Dealer    {place}, contract {}", result.contract)?;
+    writeln!(out, "Dealer    {place}, contract {}{}", result.contract, through(&result.binding))?;
     writeln!(out, "Load      {}, seed {}", result.load, result.seed)?;
     let measured = show_nanos(result.measured_nanos);
     match result.target_rate {

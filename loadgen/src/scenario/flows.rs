@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::{Binding, Skill};
 use serde_json::Value;
 
 use super::body::Body;
@@ -180,7 +180,7 @@ impl<'f> Walk<'_, 'f> {
         let skill = self.skill(&members);
         let when = members.get("when").map(|node| self.when(node));
         let request = members.get("request").map(|node| self.request(node));
-        let mut reader = Reader::default();
+        let mut reader = Reader::of(Binding::A2a);
         let extracts =
             members.get("extract").map(|node| self.extracts(node, &mut reader)).unwrap_or_default();
         // Also those that were refused: their users are not to be blamed.
@@ -300,7 +300,7 @@ impl<'f> Walk<'_, 'f> {
             if let (true, Some((text, path))) = (named, self.path(path)) {
                 let slot = self.names.slots.get(&key.text).copied();
                 let slot = slot.filter(|_| !self.names.sets.contains_key(&key.text));
-                extracts.push(Extract { name: key.text.clone(), path: text, place: reader.add(&path), slot });
+                extracts.push(Extract { name: key.text.clone(), path: text, place: reader.add(path), slot });
             }
         }
         extracts
@@ -350,7 +350,7 @@ impl<'f> Walk<'_, 'f> {
         let (text, path) = path?;
         let name = name.unwrap_or_else(|| Some(default_name(&text)))?;
         let tests = compiled.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(Check { name: name.into(), path: text, place: reader.add(&path), tests })
+        Some(Check { name: name.into(), path: text, place: reader.add(path), tests })
     }
 
     fn expect(&mut self, node: &Node, checks: &[Check]) -> Option<Vec<Pattern>> {

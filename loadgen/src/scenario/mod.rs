@@ -88,7 +88,6 @@ use dealer_sim::document::{fault, yaml};
 pub(crate) use draft::MAX_LOOPS;
 pub use load::load;
 pub use raw::Replaced;
-pub(crate) use raw::merge_patch;
 pub use retry::Word;
 pub use step::{Item, ReplyParts, Session, Step, Think};
 pub use workload::{Flow, Workload};

@@ -1,16 +1,25 @@
 //! Reading a few values out of a reply in one pass: JSON Pointers (RFC 6901) as a tree that a scanner walks along,
 //! skipping what nobody asked for. To parse all of it would cost many times as much (5 µs for 8 kB, a tree of all values 40).
 
+use dealer_sim::protocol::Binding;
 use serde_json::Value;
 
 use crate::outcome::{NotJson, Scanner};
 
-/// Where the payload stands in the body of a reply (AAP digest, section c).
-const PAYLOAD: [&str; 5] = ["result", "message", "parts", "0", "data"];
+/// Where the payload stands in the body of a reply (AAP digest, section c; BINDINGS, section c.1).
+fn payload_root(binding: Binding) -> &'static [&'static str] {
+    match binding {
+        Binding::A2a => &["result", "message", "parts", "0", "data"],
+        Binding::Mcp => &["result", "structuredContent"],
+        Binding::Pap => &[],
+    }
+}
 
 /// Where a value of a reply is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Path {
+    /// Tokens from the payload.
+    Payload(Vec<String>),
     /// Tokens from the root of the body.
     Body(Vec<String>),
     /// A header's name.
@@ -31,8 +40,7 @@ impl Path {
         if let Some(pointer) = text.strip_prefix("envelope:") {
             return Ok(Path::Body(tokens(pointer)?));
         }
-        let payload = PAYLOAD.iter().map(|token| (*token).to_owned());
-        Ok(Path::Body(payload.chain(tokens(text)?).collect()))
+        Ok(Path::Payload(tokens(text)?))
     }
 }
 
@@ -52,12 +60,14 @@ fn tokens(pointer: &str) -> Result<Vec<String>, &'static str> {
 }
 
 /// A set of paths, read together. Each has a place in the list of values found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reader {
     /// The tree; node 0 is the root of the body.
     nodes: Vec<TreeNode>,
     headers: Vec<(String, usize)>,
-    places: usize,
+    /// By place.
+    paths: Vec<Path>,
+    binding: Binding,
 }
 
 #[derive(Debug, Default)]
@@ -68,29 +78,53 @@ struct TreeNode {
 }
 
 impl Reader {
+    /// A reader of replies that come through this binding; it reads nothing yet.
+    pub(crate) fn of(binding: Binding) -> Reader {
+        Reader { nodes: Vec::new(), headers: Vec::new(), paths: Vec::new(), binding }
+    }
+
+    /// Reads the same from replies that come through this binding.
+    pub(crate) fn turn_to(&mut self, binding: Binding) {
+        let before = std::mem::replace(self, Reader::of(binding));
+        for path in before.paths {
+            self.add(path);
+        }
+    }
+
     /// Adds a path; the place of its value in what [`read`](Reader::read) returns.
-    pub(crate) fn add(&mut self, path: &Path) -> usize {
-        let place = self.places;
-        self.places += 1;
-        match path {
+    pub(crate) fn add(&mut self, path: Path) -> usize {
+        let place = self.paths.len();
+        match &path {
             Path::Header(name) => self.headers.push((name.clone(), place)),
+            Path::Payload(tokens) => {
+                let root = payload_root(self.binding).iter().copied();
+                let at = self.node(root.chain(tokens.iter().map(String::as_str)));
+                self.nodes[at].places.push(place);
+            }
             Path::Body(tokens) => {
-                if self.nodes.is_empty() {
-                    self.nodes.push(TreeNode::default());
-                }
-                let mut at = 0;
-                for token in tokens {
-                    at = self.child(at, token.as_bytes()).unwrap_or_else(|| {
-                        let new = self.nodes.len();
-                        self.nodes.push(TreeNode::default());
-                        self.nodes[at].children.push((token.clone(), new));
-                        new
-                    });
-                }
+                let at = self.node(tokens.iter().map(String::as_str));
                 self.nodes[at].places.push(place);
             }
         }
+        self.paths.push(path);
         place
+    }
+
+    /// The node of these tokens from the root of the body, made if it is not there.
+    fn node<'t>(&mut self, tokens: impl Iterator<Item = &'t str>) -> usize {
+        if self.nodes.is_empty() {
+            self.nodes.push(TreeNode::default());
+        }
+        let mut at = 0;
+        for token in tokens {
+            at = self.child(at, token.as_bytes()).unwrap_or_else(|| {
+                let new = self.nodes.len();
+                self.nodes.push(TreeNode::default());
+                self.nodes[at].children.push((token.to_owned(), new));
+                new
+            });
+        }
+        at
     }
 
     fn child(&self, at: usize, token: &[u8]) -> Option<usize> {
@@ -99,7 +133,7 @@ impl Reader {
 
     /// The values at all paths; null where a path leads nowhere or the body is no JSON.
     pub(crate) fn read<'h>(&self, body: &[u8], header: &dyn Fn(&str) -> Option<&'h str>) -> Vec<Value> {
-        let mut found = vec![Value::Null; self.places];
+        let mut found = vec![Value::Null; self.paths.len()];
         if !self.nodes.is_empty() {
             let mut scanner = Scanner::new(body);
             if self.walk(0, &mut scanner, &mut found).and_then(|()| scanner.end()).is_err() {
@@ -174,11 +208,25 @@ mod tests {
     const NO_HEADER: &dyn Fn(&str) -> Option<&'static str> = &|_| None;
 
     fn read(paths: &[&str], body: &str) -> Vec<Value> {
-        let mut reader = Reader::default();
+        through(Binding::A2a, paths, body)
+    }
+
+    fn through(binding: Binding, paths: &[&str], body: &str) -> Vec<Value> {
+        let mut reader = Reader::of(Binding::A2a);
         for path in paths {
-            reader.add(&Path::parse(path).unwrap());
+            reader.add(Path::parse(path).unwrap());
         }
+        reader.turn_to(binding);
         reader.read(body.as_bytes(), NO_HEADER)
+    }
+
+    #[test]
+    fn the_payload_stands_where_the_binding_has_it() {
+        let payload = r#"{"type":"t","data":{"vin":"A"}}"#;
+        let of_mcp = format!(r#"{{"id":7,"result":{{"isError":false,"structuredContent":{payload}}}}}"#);
+        let paths = ["/data/vin", "envelope:/id", "/type"];
+        assert_eq!(through(Binding::Mcp, &paths, &of_mcp), [json!("A"), json!(7), json!("t")]);
+        assert_eq!(through(Binding::Pap, &paths, payload), [json!("A"), json!(null), json!("t")]);
     }
 
     #[test]
@@ -207,8 +255,8 @@ mod tests {
         for wrong in ["data/vin", "/a~2", "/a~", "header:", "header:a b", "envelope:x"] {
             assert!(Path::parse(wrong).is_err(), "{wrong}");
         }
-        let mut reader = Reader::default();
-        reader.add(&Path::Header("Server".to_owned()));
+        let mut reader = Reader::of(Binding::A2a);
+        reader.add(Path::Header("Server".to_owned()));
         assert_eq!(reader.read(b"", &|name| (name == "Server").then_some("dealer")), [json!("dealer")]);
     }
 

@@ -9,8 +9,8 @@
 //!   body: "{ no JSON"                        # or body_base64: the bytes as they are
 //! ```
 
-use dealer_sim::protocol::Skill;
-use serde_json::{Map, Value};
+use dealer_sim::protocol::{Binding, Skill};
+use serde_json::Value;
 
 use super::compile::{Compiler, Place};
 use super::expr::{Env, Template, append_text};
@@ -21,6 +21,15 @@ use crate::base64;
 
 /// Headers that one step replaces.
 const MAX_HEADERS: usize = 100;
+/// Members of `params` that only A2A's method has.
+const A2A_PARAMS: [&str; 3] = ["message", "configuration", "tenant"];
+/// What the names of headers begin with that one binding alone reads.
+const OWNED: [(&str, Binding); 4] = [
+    ("A2A-", Binding::A2a),
+    ("MCP-", Binding::Mcp),
+    ("Last-Event-ID", Binding::Mcp),
+    ("Poppy-", Binding::Pap),
+];
 /// Methods whose replies are not read as others are.
 const REFUSED_METHODS: [&str; 2] = ["HEAD", "CONNECT"];
 
@@ -79,6 +88,36 @@ impl Raw {
             }),
             envelope: self.envelope.as_ref().map(|envelope| envelope.eval(env).into_owned()),
         }
+    }
+
+    /// What of it makes no sense to a dealer that is reached through this binding, a clause each.
+    pub(crate) fn unfit(&self, binding: Binding) -> Vec<String> {
+        let mut faults = Vec::new();
+        match (&self.envelope, binding) {
+            (Some(_), Binding::Pap) => {
+                let why = "`envelope`: PAP has none, the payload is the whole body; change it in `request` or give `body`";
+                faults.push(why.to_owned());
+            }
+            (Some(Template::Map(members)), Binding::Mcp) => {
+                let params = members.iter().find(|(name, _)| name == "params").map(|(_, params)| params);
+                if let Some(Template::Map(params)) = params
+                    && params.iter().any(|(name, _)| A2A_PARAMS.contains(&name.as_str()))
+                {
+                    let why = "`envelope`: its `params` are those of SendMessage; a tool's are `name`, `arguments`, `_meta`";
+                    faults.push(why.to_owned());
+                }
+            }
+            _ => {}
+        }
+        for (name, _) in &self.headers {
+            let owner = OWNED.iter().find(|(start, _)| {
+                name.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start))
+            });
+            if let Some((_, owner)) = owner.filter(|(_, owner)| *owner != binding) {
+                faults.push(format!("`headers`: {name} is read through {owner} alone", owner = owner.word()));
+            }
+        }
+        faults
     }
 
     /// The members replaced, for people.
@@ -224,14 +263,15 @@ fn may_name_lead(template: &Template) -> bool {
     }
 }
 
-/// Whether a patch of `params` touches the message's parts.
+/// Whether a patch of `params` touches the message's parts, or which tool is called with what.
 fn may_replace_payload(params: &Template) -> bool {
     let Template::Map(params) = params else { return true };
-    params.iter().filter(|(name, _)| name == "message").any(|(_, message)| match message {
-        Template::Map(message) => {
+    params.iter().any(|(name, member)| match (name.as_str(), member) {
+        ("message", Template::Map(message)) => {
             message.iter().any(|(name, parts)| name == "parts" && may_name_lead_within(parts))
         }
-        _ => true,
+        ("message" | "name" | "arguments", _) => true,
+        _ => false,
     })
 }
 
@@ -244,48 +284,9 @@ fn may_name_lead_within(template: &Template) -> bool {
     }
 }
 
-/// Applies a merge patch (RFC 7396): members that are null are taken away, the rest replaced.
-pub(crate) fn merge_patch(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Value::Object(members) = target else { return };
-    for (name, value) in patch {
-        if value.is_null() {
-            members.remove(name);
-        } else {
-            merge_patch(members.entry(name.clone()).or_insert(Value::Null), value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    /// The examples of RFC 7396, appendix A, but for those whose target is no object.
-    #[test]
-    fn patches_merge_as_the_rfc_says() {
-        for (mut target, patch, wanted) in [
-            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
-            (json!({"a": "b"}), json!({"a": null}), json!({})),
-            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
-            (json!({"a": "foo"}), json!("bar"), json!("bar")),
-            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
-        ] {
-            merge_patch(&mut target, &patch);
-            assert_eq!(target, wanted);
-        }
-    }
 
     #[test]
     fn nothing_gets_out_of_its_line() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dealer_sim::protocol::Skill;
+use dealer_sim::protocol::{Binding, Skill};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -156,6 +156,27 @@ impl Workload {
         });
         let hidden = steps.filter(|step| step.raw.as_ref().is_some_and(|raw| raw.may_hide_lead));
         hidden.map(Step::label).collect()
+    }
+
+    /// Has replies read as they come through this binding; the scenario stays what it is.
+    ///
+    /// # Errors
+    /// A sentence for each thing that a step's `raw` replaces and a dealer behind that door would never see.
+    pub fn turn_to(&mut self, binding: Binding) -> Result<(), Vec<String>> {
+        let mut faults = Vec::new();
+        for item in self.flows.iter_mut().flat_map(|flow| &mut flow.items) {
+            let Item::Step(step) = item else { continue };
+            step.reader.turn_to(binding);
+            let unfit = step.raw.iter().flat_map(|raw| raw.unfit(binding));
+            faults.extend(unfit.map(|why| {
+                format!(
+                    "step {}: its `raw` makes no sense with --binding {}: {why}",
+                    step.label,
+                    binding.word()
+                )
+            }));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
     /// Begins session `ordinal` (from 0) of a run with this seed: picks its file with equal chance and its flow by weight,

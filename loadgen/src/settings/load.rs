@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dealer_sim::document::source::read_bounded;
+use dealer_sim::protocol::Binding;
 use jiff::Timestamp;
 
 use super::Reader;
@@ -30,6 +31,8 @@ const MAX_AHEAD: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) load: Load,
+    /// The binding to speak through.
+    pub(crate) binding: Binding,
     /// In the words of its flags.
     pub(crate) text: String,
     /// When to start; at once unless given.
@@ -201,6 +204,8 @@ pub(super) fn read(args: &LoadArgs, connections: Option<&str>, seed: u64, reader
         reader.value("shard", text, &form, Shard::parse).unwrap_or(Shard::WHOLE)
     });
     words.push_str(&shard.words());
+    let form = "a2a, mcp or pap";
+    let binding = reader.value("binding", &args.binding, form, Binding::from_word).unwrap_or(Binding::A2a);
     let start = args.start_at.as_deref().and_then(|text| {
         let form = "a time such as 2026-01-31T12:00:00Z, or how long from now, such as +5s, a week at most";
         reader.value("start-at", text, form, read_start)
@@ -216,6 +221,7 @@ pub(super) fn read(args: &LoadArgs, connections: Option<&str>, seed: u64, reader
             seed,
             shard,
         },
+        binding,
         text: words,
         start,
         is_free: given.is_empty() && args.arrivals.is_none() && args.sine.is_none(),

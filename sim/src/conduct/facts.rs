@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::faults::effect::Lawfulness;
 use crate::faults::{Apply, EffectInfo};
 use crate::journal::{DeliveryState, Entry, Head, Outcome};
-use crate::protocol::Skill;
 use crate::protocol::card;
 use crate::protocol::error::AapCode;
+use crate::protocol::{Binding, Skill};
 use crate::stable::stable_hash;
 
 /// What kind of request it was.
@@ -128,8 +128,26 @@ impl<'e> Facts<'e> {
         format!("{} {}", self.entry.dealer, self.said("contextId").unwrap_or_default())
     }
 
+    /// Whether it came through A2A, or before any interface, as the card does.
+    pub(super) fn is_a2a(&self) -> bool {
+        self.entry.binding.is_none_or(|binding| binding == Binding::A2a)
+    }
+
     pub(super) fn payload(&self) -> Option<&Value> {
-        self.message()?.get("parts")?.get(0)?.get("data")
+        match self.entry.binding {
+            Some(Binding::Mcp) => self.request.as_ref()?.get("params")?.get("arguments"),
+            Some(Binding::Pap) => self.request.as_ref(),
+            _ => self.message()?.get("parts")?.get(0)?.get("data"),
+        }
+    }
+
+    /// The `data` of the payload that it was answered with; null where there is none.
+    fn replied<'v>(&self, reply: &'v Value) -> &'v Value {
+        match self.entry.binding {
+            Some(Binding::Mcp) => &reply["result"]["structuredContent"]["data"],
+            Some(Binding::Pap) => &reply["data"],
+            _ => &reply["result"]["message"]["parts"][0]["data"]["data"],
+        }
     }
 
     /// What the caller got: the skill's answer, whole, and without what a client may stumble over.
@@ -156,7 +174,11 @@ impl<'e> Facts<'e> {
         self.effects().any(|effect| {
             matches!(
                 effect.apply,
-                Apply::Refuse(_) | Apply::RefuseHttp(_) | Apply::Http(_) | Apply::RefineCard(_)
+                Apply::Refuse(_)
+                    | Apply::RefuseHttp(_)
+                    | Apply::Http(_)
+                    | Apply::RefineCard(_)
+                    | Apply::RefineTools(_)
             )
         })
     }
@@ -247,7 +269,7 @@ impl<'e> Facts<'e> {
     /// The vehicles that the reply lists, and whether it is known whole.
     pub(super) fn listed(&self) -> (Vec<Value>, bool) {
         let Some(reply) = &self.reply else { return (listed_before_cut(&self.entry.reply.body), false) };
-        let data = &reply["result"]["message"]["parts"][0]["data"]["data"];
+        let data = self.replied(reply);
         match (self.skill(), &data["vehicles"]) {
             (Some(Skill::InventoryVehicle), _) => (vec![data.clone()], true),
             (_, Value::Array(vehicles)) => (vehicles.clone(), true),
@@ -258,7 +280,7 @@ impl<'e> Facts<'e> {
     /// A number of the reply's `data`, looked for in what there is of it.
     pub(super) fn replied_number(&self, name: &str) -> Option<u64> {
         if let Some(reply) = &self.reply {
-            return reply["result"]["message"]["parts"][0]["data"]["data"][name].as_u64();
+            return self.replied(reply)[name].as_u64();
         }
         None
     }

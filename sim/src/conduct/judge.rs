@@ -8,7 +8,6 @@ use super::facts::{Facts, Kind};
 use super::rules::{R, RULES};
 use super::table::Table;
 use crate::journal::Entry;
-use crate::protocol::Binding;
 
 /// Clients that are judged; calls of others are counted. A client's memory is bounded by the tables below: some 300 KiB.
 pub const MAX_CLIENTS: usize = 256;
@@ -279,10 +278,6 @@ impl Judge {
 
     /// Judges one request.
     pub fn hear(&mut self, entry: &Entry) {
-        // The rules are those of A2A and of what goes before it.
-        if entry.binding.is_some_and(|binding| binding != Binding::A2a) {
-            return;
-        }
         let facts = Facts::of(entry);
         if !self.clients.contains_key(&entry.client) {
             if self.clients.len() == MAX_CLIENTS {

@@ -20,7 +20,7 @@ use jiff::civil::Date;
 
 use crate::faults::counters::Occurrences;
 use crate::inventory::{FacetKeys, GenerateError, Inventory, Profile, Rooftop};
-use crate::protocol::{Contract, HeaderMode, Skill, mcp, payload};
+use crate::protocol::{Bindings, Contract, HeaderMode, Skill, mcp, payload};
 use crate::share::Share;
 use clock::ClockMode;
 use conversation::Conversations;
@@ -43,6 +43,8 @@ pub struct DealerSpec {
     pub headers: HeaderMode,
     /// The skills offered.
     pub skills: Vec<Skill>,
+    /// The interfaces through which they are reached.
+    pub doors: Bindings,
     /// How the business clock runs.
     pub clock: ClockMode,
     /// How often callers may call.
@@ -60,6 +62,7 @@ impl Default for DealerSpec {
             contract: Contract::V3_0,
             headers: Contract::V3_0.default_headers,
             skills: Skill::ALL.to_vec(),
+            doors: Contract::V3_0.bindings,
             clock: ClockMode::Real,
             rate_limit: None,
             page_cap: 100,

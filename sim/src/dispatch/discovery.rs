@@ -8,33 +8,31 @@ use super::noting::note_faults;
 use crate::dealer::Dealer;
 use crate::dealer::clock::Now;
 use crate::faults::effect::AnswerContext;
-use crate::faults::{Apply, Carried, Facts, FaultDesk, Script};
+use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk, Script};
 use crate::journal::Notes;
 use crate::protocol::Binding;
+use crate::protocol::discovery::Paper;
 use crate::stable::stable_hash;
 
-/// Lets faults touch the agent card: its bytes are rewritten in place, and what is left for the rim is given back.
-pub fn touch_card(
+/// What faults touch a request that is no call: to a path, through an interface; `key` is its stable key.
+pub(super) fn decide(
     dealer: &Dealer,
     request: &Request<'_>,
-    path: &str,
+    (path, binding): (&str, Binding),
+    key: u64,
     now: Now,
-    card: &mut Vec<u8>,
-    notes: Option<&mut Notes>,
-) -> Option<Box<Carried>> {
+) -> Option<Decision> {
     let desk = request.faults?;
     let asked = request.asked();
     if !desk.may_touch(asked.is_some()) {
         return None;
     }
-    let spec = dealer.spec();
-    let key = stable_hash(7, path.as_bytes());
     let client = client_name(request);
     let facts = Facts {
         dealer: dealer.id(),
         skill: None,
         path: Some(path),
-        binding: Binding::A2a,
+        binding,
         conversation: None,
         client: &client,
         vin: None,
@@ -44,18 +42,31 @@ pub fn touch_card(
         magic: None,
         accepting: false,
     };
-    let decision = desk.decide(spec.seed, facts, None, now.traffic_ns);
-    if decision.is_empty() {
-        return None;
-    }
+    let decision = desk.decide(dealer.spec().seed, facts, None, now.traffic_ns);
+    (!decision.is_empty()).then_some(decision)
+}
+
+/// Lets faults touch a document: its bytes are rewritten in place, and what is left for the rim is given back. `place` says
+/// which one it is and under which path it was asked for.
+pub fn touch_document(
+    dealer: &Dealer,
+    request: &Request<'_>,
+    place: (Paper, &str),
+    now: Now,
+    document: &mut Vec<u8>,
+    notes: Option<&mut Notes>,
+) -> Option<Box<Carried>> {
+    let spec = dealer.spec();
+    let (paper, path) = place;
+    let decision = decide(dealer, request, (path, Binding::A2a), stable_hash(7, path.as_bytes()), now)?;
     let mut carried = Carried::default();
     if let Some(answer) = &decision.answer {
         let args = &answer.effect.args;
         match answer.effect.info.apply {
-            Apply::RefineCard(refine) => {
+            Apply::RefineCard(refine) if paper == Paper::AgentCard => {
                 let context =
                     AnswerContext { contract: spec.contract, skill: None, request: b"", now: now.business };
-                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), card));
+                carried.http = Some(refine(args, &context, &mut answer.draw.clone(), document));
             }
             Apply::Http(http) => carried.http = Some(http(args)),
             _ => {}

@@ -1,13 +1,14 @@
 //! The MCP envelope: JSON-RPC 2.0 with one request a POST, and the payload as the arguments of a tool.
 
 use super::noting::Heard;
-use super::{Asked, Envelope, Reply, Request, Run};
+use super::{Asked, Envelope, Reply, Request, Run, discovery};
 use crate::dealer::Dealer;
 use crate::journal::Outcome;
-use crate::protocol::Skill;
 use crate::protocol::error::{AapError, Occurrence, ProtocolError, write_typed_error};
 use crate::protocol::json::Doc;
 use crate::protocol::mcp::{self, Ask, Era, Headers, Reading, Refusal};
+use crate::protocol::{Binding, Skill};
+use crate::stable::stable_hash;
 
 /// Answers one body.
 pub(super) fn answer(run: &mut Run<'_>, doc: &mut Doc, out: &mut Vec<u8>) {
@@ -32,7 +33,7 @@ pub(super) fn answer(run: &mut Run<'_>, doc: &mut Doc, out: &mut Vec<u8>) {
             }
             Err(error) => wrap.turn_away(run, &Refusal::not_json(&error), out),
         },
-        Ok(ask) => wrap.tell(run, ask, out),
+        Ok(ask) => wrap.tell(run, method, ask, out),
     };
     let (request, reply) = (run.whole(), 0..out.len());
     run.note(&heard, outcome, request, reply);
@@ -68,7 +69,17 @@ impl<'a> Wrap<'a> {
     }
 
     /// Answers what is no call.
-    fn tell(self, run: &mut Run<'_>, ask: Ask<'_>, out: &mut Vec<u8>) -> Outcome {
+    fn tell(self, run: &mut Run<'_>, method: &str, ask: Ask<'_>, out: &mut Vec<u8>) -> Outcome {
+        let key = run.request.fields.key.unwrap_or_else(|| stable_hash(7, method.as_bytes()));
+        let fault = match ask {
+            Ask::Discover | Ask::Tools | Ask::Initialize(_) => {
+                discovery::decide(run.dealer, run.request, (mcp::PATH, Binding::Mcp), key, run.now)
+            }
+            _ => None,
+        };
+        if let Some(why) = fault.as_ref().and_then(|fault| fault.unread.as_deref()) {
+            return self.refuse(run, &ProtocolError::bad_fault_header(why), out);
+        }
         run.dealer.counters().told();
         match ask {
             Ask::Notification => {
@@ -81,6 +92,9 @@ impl<'a> Wrap<'a> {
                 mcp::write_with(out, self.id, self.era, &mcp::initialize(version, run.dealer.name()), false);
             }
             Ask::Ping | Ask::Call(..) => mcp::write_empty(out, self.id),
+        }
+        if let Some(fault) = fault {
+            run.carry(&fault, None, 0, out);
         }
         Outcome::Ok
     }

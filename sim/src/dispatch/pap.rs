@@ -50,10 +50,9 @@ impl Envelope for Wrap {
         out: &mut Vec<u8>,
     ) {
         reply.status = pap::status(error.code);
-        reply.retry_after_s = error.details.iter().find_map(|(name, detail)| match detail {
-            Detail::Integer(ms) if *name == "retry_after_ms" => {
-                Some((*ms).max(0).unsigned_abs().div_ceil(1000))
-            }
+        reply.retry_after_s = error.details.iter().find_map(|(name, detail)| match (*name, detail) {
+            ("retry_after_ms", Detail::Integer(ms)) => Some((*ms).max(0).unsigned_abs().div_ceil(1000)),
+            ("retry_after_seconds", Detail::Integer(seconds)) => Some((*seconds).max(0).unsigned_abs()),
             _ => None,
         });
         write_typed_error(out, error, dealer.spec().contract, occurrence);

@@ -269,7 +269,11 @@ fn header_effects(
             let name = effect.info.name;
             let reach = Reach::of_own(effect.info);
             let only = match facts.path {
-                Some(_) => "calls alone, and this request is none".to_owned(),
+                Some(_) if reach.discovery.is_empty() => "calls alone, and this request is none".to_owned(),
+                Some(_) => {
+                    let words: Vec<_> = reach.discovery.iter().map(Binding::word).collect();
+                    format!("discovery by {} alone", words.join(" and "))
+                }
                 None if reach.calls.is_empty() => "discovery alone, and this request is none".to_owned(),
                 None => {
                     let words: Vec<_> = reach.calls.iter().map(Binding::word).collect();

@@ -241,6 +241,12 @@ pub enum Apply {
     Behave(fn(&Args) -> Behaviour),
     /// Rewrite the finished JSON-RPC reply.
     Refine(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>)),
+    /// The same, of its payload, whatever envelope that is in.
+    RefinePayload(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>)),
+    /// The same, with what HTTP says around it.
+    RefineHttp(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>) -> HttpOverride),
+    /// Rewrite the reply that lists MCP's tools.
+    RefineTools(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>)),
     /// Rewrite the agent card.
     RefineCard(fn(&Args, &AnswerContext<'_>, &mut Draw, &mut Vec<u8>) -> HttpOverride),
     /// Say something else in HTTP.
@@ -281,7 +287,7 @@ impl Apply {
 pub struct EffectInfo {
     /// The name, such as `rate_limited`.
     pub name: &'static str,
-    /// The family: business, conversation, envelope, discovery, http, transport, time.
+    /// The family: business, conversation, envelope, discovery, http, transport, time, mcp.
     pub family: &'static str,
     /// Its parameters.
     pub params: &'static [Param],

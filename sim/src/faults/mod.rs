@@ -23,7 +23,7 @@ pub mod sequence;
 mod syntax;
 pub mod when;
 
-pub use call::{Action, Registry};
+pub use call::{Action, Registry, parse_effects};
 pub use carried::Carried;
 pub use decide::{Applied, Decision, Facts, MagicHit, Trigger};
 pub use desk::FaultDesk;

@@ -95,7 +95,8 @@ impl Rule {
         let when = &self.when;
         let of_request = [&when.conversation, &when.vin, &when.binding].iter().any(|list| !list.is_empty());
         let touches_calls = !reach.calls.is_empty();
-        if reach.connections && (touches_calls || reach.discovery) {
+        let touches_discovery = !reach.discovery.is_empty();
+        if reach.connections && (touches_calls || touches_discovery) {
             return Some("one sequence cannot touch connections and requests: write two rules".to_owned());
         }
         if reach.connections && (of_request || !when.skill.is_empty()) {
@@ -105,21 +106,19 @@ impl Rule {
         }
         let met = |target: &Target| match target {
             Target::Skill(_) => touches_calls,
-            Target::Discovery => reach.discovery,
+            Target::Discovery => touches_discovery,
         };
         let idle = self.action.effects().next().is_some() && !when.skill.iter().all(met);
         if idle {
             let only = if touches_calls { "calls of a skill" } else { "discovery" };
             return Some(format!("this touches {only} alone, and `skill` asks for more than that"));
         }
-        let is_met = |word: &String| reach.discovery || reach.calls.iter().any(|met| met.word() == word);
+        let all = reach.calls.or(reach.discovery);
+        let is_met = |word: &String| all.iter().any(|met| met.word() == word);
         let idle = self.action.effects().next().is_some() && !when.binding.iter().all(is_met);
         idle.then(|| {
-            let only: Vec<_> = reach.calls.iter().map(Binding::word).collect();
-            format!(
-                "this touches calls by {} alone, and `binding` asks for more than that",
-                only.join(" and ")
-            )
+            let only: Vec<_> = all.iter().map(Binding::word).collect();
+            format!("this touches {} alone, and `binding` asks for more than that", only.join(" and "))
         })
     }
 

@@ -3,7 +3,7 @@
 use super::decide::Facts;
 use super::effect::{Apply, Class, EffectInfo};
 use super::sequence::Per;
-use crate::protocol::{Bindings, Skill};
+use crate::protocol::{Binding, Bindings, Skill};
 
 impl Class {
     /// The class of counting over this.
@@ -145,13 +145,16 @@ fn any(wanted: &[String], value: Option<&str>) -> bool {
     wanted.is_empty() || value.is_some_and(|value| wanted.iter().any(|own| own == value))
 }
 
+/// Documents are told of as A2A's, whose card is the first of them.
+const DOCUMENTS: Bindings = Bindings::of(&[Binding::A2a]);
+
 /// What an effect can touch: what rewrites the card means nothing to a call, and the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reach {
     /// Calls of the dealer endpoint, through these interfaces.
     pub calls: Bindings,
-    /// Discovery.
-    pub discovery: bool,
+    /// Discovery: the agent card and other documents (of A2A), MCP's lists.
+    pub discovery: Bindings,
     /// Connections, before any request is read from them.
     pub connections: bool,
 }
@@ -160,21 +163,27 @@ impl Reach {
     /// What a rule's effect reaches. What is of discovery leaves calls alone, however it is applied.
     pub fn of(info: &EffectInfo) -> Reach {
         let (calls, discovery) = match info.apply {
-            _ if info.family == "discovery" => (Bindings::NONE, true),
-            Apply::Accept(_) => (Bindings::NONE, false),
-            Apply::RefineCard(_) => (Bindings::NONE, true),
-            Apply::Refuse(_) | Apply::RefuseHttp(_) | Apply::Behave(_) | Apply::Refine(_) => {
-                (info.bindings, false)
+            _ if info.family == "discovery" => (Bindings::NONE, DOCUMENTS),
+            Apply::Accept(_) => (Bindings::NONE, Bindings::NONE),
+            Apply::RefineCard(_) => (Bindings::NONE, DOCUMENTS),
+            Apply::RefineTools(_) => (Bindings::NONE, info.bindings),
+            Apply::Refuse(_)
+            | Apply::RefuseHttp(_)
+            | Apply::Behave(_)
+            | Apply::Refine(_)
+            | Apply::RefinePayload(_)
+            | Apply::RefineHttp(_) => (info.bindings, Bindings::NONE),
+            Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Delay(_) => {
+                (info.bindings, info.bindings)
             }
-            Apply::Http(_) | Apply::Deliver(_) | Apply::Lose(_) | Apply::Delay(_) => (info.bindings, true),
         };
-        Reach { calls, discovery, connections: calls.is_empty() && !discovery }
+        Reach { calls, discovery, connections: calls.is_empty() && discovery.is_empty() }
     }
 
     /// What the effect reaches when the request itself asks for it: its connection was accepted before.
     pub fn of_own(info: &EffectInfo) -> Reach {
         match info.apply {
-            Apply::Accept(_) => Reach { calls: Bindings::ALL, discovery: true, connections: false },
+            Apply::Accept(_) => Reach { calls: Bindings::ALL, discovery: Bindings::ALL, connections: false },
             _ => Reach::of(info),
         }
     }
@@ -183,7 +192,7 @@ impl Reach {
     pub fn or(self, other: Reach) -> Reach {
         Reach {
             calls: self.calls.or(other.calls),
-            discovery: self.discovery | other.discovery,
+            discovery: self.discovery.or(other.discovery),
             connections: self.connections | other.connections,
         }
     }
@@ -192,7 +201,7 @@ impl Reach {
     pub fn covers(self, facts: &Facts<'_>) -> bool {
         match (facts.accepting, facts.path) {
             (true, _) => self.connections,
-            (false, Some(_)) => self.discovery,
+            (false, Some(_)) => self.discovery.has(facts.binding),
             (false, None) => self.calls.has(facts.binding),
         }
     }

@@ -88,6 +88,37 @@ impl std::fmt::Debug for Bindings {
     }
 }
 
+impl std::fmt::Display for Bindings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words: Vec<_> = self.iter().map(Binding::word).collect();
+        f.write_str(&words.join(","))
+    }
+}
+
+impl std::str::FromStr for Bindings {
+    type Err = BindingsError;
+
+    fn from_str(list: &str) -> Result<Bindings, BindingsError> {
+        let mut bindings = Bindings::NONE;
+        for word in list.split(',').map(str::trim) {
+            let binding = Binding::from_word(word).ok_or_else(|| BindingsError::Unknown(word.to_owned()))?;
+            bindings = bindings.or(Bindings::of(&[binding]));
+        }
+        if bindings.has(Binding::A2a) { Ok(bindings) } else { Err(BindingsError::WithoutA2a) }
+    }
+}
+
+/// Why a list of bindings is none that a dealer can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BindingsError {
+    /// One of them does not exist.
+    #[error("unknown interface {0:?}; the interfaces are a2a, mcp and pap")]
+    Unknown(String),
+    /// The agent card is A2A's.
+    #[error("a2a cannot be left out: the agent card is how the other interfaces are found")]
+    WithoutA2a,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +131,16 @@ mod tests {
         assert_eq!(some.or(Bindings::of(&[Binding::Mcp])), Bindings::ALL);
         for binding in Binding::ALL {
             assert_eq!(Binding::from_word(binding.word()), Some(binding));
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_and_shown() {
+        assert_eq!("pap, a2a".parse::<Bindings>().unwrap().to_string(), "a2a,pap");
+        assert_eq!("a2a,mcp,pap".parse(), Ok(Bindings::ALL));
+        assert_eq!("mcp".parse::<Bindings>(), Err(BindingsError::WithoutA2a));
+        for unknown in ["", "a2a,", "a2a,grpc"] {
+            assert!(matches!(unknown.parse::<Bindings>(), Err(BindingsError::Unknown(_))), "{unknown:?}");
         }
     }
 }

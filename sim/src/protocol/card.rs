@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::contract::Contract;
+use super::discovery::{self, Facts, Paper};
 use super::payload::{MAX_REQUEST_LIMIT, SORT_FIELDS};
 use super::schema::{Direction, file_name};
 use super::shape::Shape;
@@ -14,19 +14,9 @@ pub const SIMULATOR_PROVIDER: &str = "dealer-sim";
 /// Where a card lives.
 pub const PATH: &str = "/.well-known/agent-card.json";
 
-/// What a card is made of.
-#[derive(Debug, Clone)]
-pub struct CardFacts<'a> {
-    /// The contract served.
-    pub contract: Contract,
-    /// The base URL under which the dealer is reached, without a slash at its end.
-    pub base_url: &'a str,
-    /// The dealer group's name.
-    pub dealer_name: &'a str,
-    /// The skills offered.
-    pub skills: &'a [Skill],
-    /// How many listings a page holds at most.
-    pub page_cap: u32,
+/// What makes one issue of a card.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Issue {
     /// What the card's version id is derived from: 16 bytes that change when the card does.
     pub fingerprint: [u8; 16],
     /// Milliseconds since 1970 at which the card took force.
@@ -34,16 +24,16 @@ pub struct CardFacts<'a> {
 }
 
 /// Builds the card.
-pub fn agent_card(facts: &CardFacts<'_>) -> Value {
+pub fn agent_card(facts: &Facts<'_>, issue: Issue) -> Value {
     let modes = |media_type: fn(Skill) -> &'static str| -> Vec<&'static str> {
         facts.skills.iter().map(|skill| media_type(*skill)).collect()
     };
     json!({
-        "name": format!("{} (simulated)", facts.dealer_name),
+        "name": facts.name(),
         "description": "A car dealer that does not exist: synthetic inventory and leads that reach nobody, for testing \
                         buyer agents over the Auto Agent Protocol.",
         "supportedInterfaces": [{
-            "url": format!("{}/a2a", facts.base_url),
+            "url": format!("{}{}", facts.base_url, discovery::A2A_PATH),
             "protocolBinding": "JSONRPC",
             "protocolVersion": super::headers::SERVED_VERSION,
         }],
@@ -53,7 +43,7 @@ pub fn agent_card(facts: &CardFacts<'_>) -> Value {
             "streaming": false,
             "pushNotifications": false,
             "extendedAgentCard": false,
-            "extensions": [extension(facts)],
+            "extensions": [extension(facts, issue)],
         },
         "defaultInputModes": modes(Skill::request_media_type),
         "defaultOutputModes": modes(Skill::response_media_type),
@@ -61,11 +51,11 @@ pub fn agent_card(facts: &CardFacts<'_>) -> Value {
     })
 }
 
-fn extension(facts: &CardFacts<'_>) -> Value {
+fn extension(facts: &Facts<'_>, issue: Issue) -> Value {
     let mut entry = json!({
         "uri": facts.contract.extension_uri,
         "description": "Automotive retail over A2A: typed requests and responses in the first part of each message.",
-        "params": params(facts),
+        "params": params(facts, issue),
     });
     if facts.contract.card_says_required {
         entry["required"] = json!(true);
@@ -73,7 +63,7 @@ fn extension(facts: &CardFacts<'_>) -> Value {
     entry
 }
 
-fn params(facts: &CardFacts<'_>) -> Value {
+fn params(facts: &Facts<'_>, issue: Issue) -> Value {
     let base = facts.contract.schema_base_url;
     let skills: Map<String, Value> = facts
         .skills
@@ -88,7 +78,7 @@ fn params(facts: &CardFacts<'_>) -> Value {
         })
         .collect();
     let mut params = json!({
-        "id": uuid_v7(facts.issued_at_ms, facts.fingerprint),
+        "id": uuid_v7(issue.issued_at_ms, issue.fingerprint),
         "version": facts.contract.version,
         "schema_base_url": base,
         "skills": skills,
@@ -99,13 +89,14 @@ fn params(facts: &CardFacts<'_>) -> Value {
         if facts.skills.contains(&Skill::InventorySearch) {
             members.insert("search".into(), search_capabilities(facts));
         }
-        members.insert("llms".into(), json!({ "url": format!("{}/llms.txt", facts.base_url) }));
+        members.extend(discovery::card_links(facts).into_iter().map(|(name, link)| (name.to_owned(), link)));
     }
+    facts.amendments.apply(Paper::AgentCard.name(), facts.base_url, &mut params);
     params
 }
 
 /// What a search may ask, read off the shape that validates it.
-fn search_capabilities(facts: &CardFacts<'_>) -> Value {
+fn search_capabilities(facts: &Facts<'_>) -> Value {
     let filters: Vec<_> = match super::payload::request(Skill::InventorySearch) {
         Shape::Record(request) => {
             match request.fields.iter().find(|field| field.name == "filters").map(|f| f.shape) {
@@ -127,7 +118,18 @@ fn search_capabilities(facts: &CardFacts<'_>) -> Value {
     })
 }
 
-fn skill_entry(skill: Skill) -> Value {
+/// How a skill is told of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blurb {
+    /// A name for people.
+    pub(crate) name: &'static str,
+    /// What it does, in a sentence.
+    pub(crate) description: &'static str,
+    tags: &'static [&'static str],
+}
+
+/// How a skill is told of, on the card and wherever else it is offered.
+pub(crate) fn blurb(skill: Skill) -> Blurb {
     let (name, description, tags): (_, _, &[&str]) = match skill {
         Skill::DealerInformation => (
             "Store profile",
@@ -155,6 +157,11 @@ fn skill_entry(skill: Skill) -> Value {
             &["lead", "consent", "appointment"],
         ),
     };
+    Blurb { name, description, tags }
+}
+
+fn skill_entry(skill: Skill) -> Value {
+    let Blurb { name, description, tags } = blurb(skill);
     json!({
         "id": skill.id(),
         "name": name,
@@ -183,24 +190,21 @@ fn uuid_v7(ms: u64, random: [u8; 16]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::contract::Contract;
+    use super::super::discovery::tests::facts as newest;
+    use super::super::discovery::{Amendments, Paper};
     use super::*;
 
-    fn facts(contract: Contract) -> CardFacts<'static> {
-        CardFacts {
-            contract,
-            base_url: "http://127.0.0.1:8080",
-            dealer_name: "Harbor",
-            skills: &Skill::ALL,
-            page_cap: 100,
-            fingerprint: [0xff; 16],
-            issued_at_ms: 1_767_225_600_000,
-        }
+    const ISSUE: Issue = Issue { fingerprint: [0xff; 16], issued_at_ms: 1_767_225_600_000 };
+
+    fn facts(contract: Contract) -> Facts<'static> {
+        Facts { contract, doors: contract.bindings, ..newest("http://127.0.0.1:8080") }
     }
 
     #[test]
     fn a_card_has_the_required_members_and_one_aap_entry() {
         for contract in Contract::ALL {
-            let card = agent_card(&facts(contract));
+            let card = agent_card(&facts(contract), ISSUE);
             for name in [
                 "name",
                 "description",
@@ -216,11 +220,24 @@ mod tests {
             let entry = &card["capabilities"]["extensions"][0];
             assert_eq!(entry["uri"], contract.extension_uri);
             assert_eq!(entry.get("required").is_some(), !["1.0", "1.2", "1.3"].contains(&contract.name));
-            let millis = format!("{:012x}", facts(contract).issued_at_ms);
+            let millis = format!("{:012x}", ISSUE.issued_at_ms);
             let id = format!("{}-{}-7fff-bfff-ffffffffffff", &millis[..8], &millis[8..]);
             assert_eq!(entry["params"]["id"], id);
-            assert_eq!(entry["params"]["search"].is_object(), contract.card_has_links);
+            for link in ["search", "mcp", "pap", "llms"] {
+                assert_eq!(entry["params"][link].is_object(), contract.card_has_links, "{link}");
+            }
         }
+    }
+
+    #[test]
+    fn a_link_of_another_name_is_corrected_by_the_user() {
+        let patch =
+            r#"{"card": {"pap": null, "personal_agent": {"openapi": "{base_url}/pap/openapi.json"}}}"#;
+        let amendments = Amendments::parse(patch).unwrap();
+        let facts = Facts { amendments: &amendments, ..facts(Contract::V3_0) };
+        let params = &agent_card(&facts, ISSUE)["capabilities"]["extensions"][0]["params"];
+        let url = format!("http://127.0.0.1:8080{}", Paper::Openapi.path());
+        assert!(params["pap"].is_null() && params["personal_agent"]["openapi"] == url, "{params}");
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! The wire, without I/O: JSON-RPC framing, A2A message and header rules, AAP payloads and errors, contracts and the
 //! agent card. The only place that knows a code number, a URI or a media type.
 
+pub mod accept;
 pub mod binding;
 pub mod call;
 pub mod card;
 pub mod contract;
+pub mod discovery;
 pub mod error;
 pub mod format;
 pub mod headers;
 pub mod json;
 pub mod mcp;
+pub mod merge;
 pub mod pap;
 pub mod payload;
 pub mod schema;

@@ -15,8 +15,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
+use super::back::Admin;
 use super::delivery::Delivery;
-use super::routes::{Admin, Front};
+use super::routes::Front;
 use super::wire::Wire;
 use super::{Phase, Shared};
 use crate::dispatch::{Scratch, accept_script};

@@ -1,10 +1,10 @@
-//! What stands at `/`: the dealers of this process, as JSON, as a page, or the first one's introduction as text. Pure.
+//! What stands at `/`: the dealers of this process, as JSON, or as a page. Pure.
 
 use serde::Serialize;
 
-use super::accept;
+use crate::protocol::accept::liking;
 use crate::protocol::card;
-use crate::world::{Door, Site, World};
+use crate::world::{Site, World};
 
 /// The forms in which `/` is had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +39,9 @@ impl Form {
         best
     }
 
+    /// How much `Accept` likes it, in thousandths.
     fn liking(self, accept: &str) -> u32 {
-        accept::liking(accept, self.media_type())
+        liking([accept], self.media_type()).map_or(0, |(_, weight)| weight)
     }
 }
 
@@ -108,26 +109,6 @@ pub(super) fn html(world: &World) -> String {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// What a dealer is, for a person or a language model that happens upon it.
-pub(super) fn introduction(world: &World, door: Door<'_>) -> String {
-    let scene = door.site.scene();
-    let base = door.base_url();
-    let skills: Vec<_> = scene.dealer.spec().skills.iter().map(|skill| skill.id()).collect();
-    let mut text = format!(
-        "# {}\n\nA simulated car dealer for testing buyer agents over the Auto Agent Protocol {}. No vehicle here \
-         exists, and leads reach nobody.\n\n- Agent card: {base}{}\n- A2A 1.0 JSON-RPC (SendMessage): {base}/a2a\n\
-         - Skills: {}",
-        scene.dealer.name(),
-        scene.dealer.spec().contract,
-        card::PATH,
-        skills.join(", "),
-    );
-    if let count @ 2.. = world.sites().len() {
-        text.push_str(&format!("\n- All {count} dealers here, as JSON or HTML: {}/", world.base_url()));
-    }
-    text
 }
 
 #[cfg(test)]

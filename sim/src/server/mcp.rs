@@ -3,8 +3,8 @@
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 
-use super::accept::liking;
 use super::routes::{JSON, Reply, plain, reply};
+use crate::protocol::accept::liking;
 use crate::protocol::error::code;
 use crate::protocol::mcp::{Guests, Refusal, write_refusal};
 
@@ -53,7 +53,11 @@ pub(super) fn enter(guests: &Guests, method: &Method, head: &HeaderMap) -> Entry
 fn takes_json(head: &HeaderMap) -> bool {
     let mut lines = head.get_all(header::ACCEPT).iter().peekable();
     lines.peek().is_none()
-        || lines.any(|line| line.to_str().is_ok_and(|line| liking(line, ["application", "json"]) > 0))
+        || lines.any(|line| {
+            line.to_str().is_ok_and(|line| {
+                liking([line], ["application", "json"]).is_some_and(|(_, weight)| weight > 0)
+            })
+        })
 }
 
 /// Lets the page that asked read the reply.

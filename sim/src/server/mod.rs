@@ -3,10 +3,11 @@
 //! workers are busy, and until a stop has finished.
 #![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
 
-mod accept;
+mod back;
 mod connection;
 mod delivery;
 mod directory;
+mod documents;
 mod events;
 pub mod limits;
 mod mcp;

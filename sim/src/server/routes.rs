@@ -9,41 +9,40 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use tokio::sync::watch;
+use smallvec::SmallVec;
 
+use super::Shared;
 use super::connection::Counted;
 use super::delivery::Outgoing;
 use super::directory::{self, Form};
-use super::events::Events;
+use super::documents;
 use super::mcp::Entry;
 use super::wire::Wire;
-use super::{Phase, Shared};
-use crate::admin::{self, AdminReply, AdminRequest};
 use crate::dispatch::{self, Entrance, Fields, Scratch, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
 use crate::journal::{Outcome, Told};
+use crate::protocol::discovery::Paper;
 use crate::protocol::error::AapCode;
-use crate::protocol::{Binding, card, mcp, pap};
+use crate::protocol::{Binding, mcp, pap};
 use crate::stable::mix;
-use crate::world::{Card, Door, Site, World, entity_tag};
+use crate::world::{Door, Site, World};
 
 pub(super) type Reply = Response<Bytes>;
 
-const SERVER: HeaderValue = HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
+pub(super) const SERVER: HeaderValue =
+    HeaderValue::from_static(concat!("dealer-sim/", env!("CARGO_PKG_VERSION")));
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const FAULT_APPLIED: HeaderName = HeaderName::from_static("x-sim-fault-applied");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// Bytes of an admin body.
-const MAX_ADMIN_BODY: usize = 256 << 10;
 /// Bytes of a refused body that are still read, and for how long.
 const MAX_DISCARDED: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);
@@ -70,13 +69,13 @@ fn not_allowed(allow: &'static str) -> Reply {
 }
 
 /// Why a body could not be had.
-enum BodyError {
+pub(super) enum BodyError {
     TooLarge,
     TooSlow,
     Broken,
 }
 
-async fn read_body(body: &mut Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
+pub(super) async fn read_body(body: &mut Incoming, most: usize, shared: &Shared) -> Result<Bytes, BodyError> {
     let traffic = &shared.world.traffic;
     let read = tokio::time::timeout(shared.limits.body_timeout(), collect(body, most)).await;
     let result = read.unwrap_or(Err(BodyError::TooSlow));
@@ -124,7 +123,7 @@ async fn hear_out(body: &mut Incoming) {
 }
 
 impl BodyError {
-    fn reply(&self, most: usize) -> Reply {
+    pub(super) fn reply(&self, most: usize) -> Reply {
         let mut reply = match self {
             BodyError::TooLarge => {
                 plain(StatusCode::PAYLOAD_TOO_LARGE, format!("a body may have {most} bytes"))
@@ -235,17 +234,16 @@ impl Front {
                         Ok(reply) => return reply,
                         Err(refusal) => refusal,
                     },
-                    None => plain(StatusCode::NOT_FOUND, "no skill has this path"),
+                    None => documents::problem(plain(StatusCode::NOT_FOUND, "no skill has this path")),
                 }
             }
-            card::PATH | "/llms.txt" | "/" if !is_read => not_allowed("GET, HEAD"),
-            card::PATH => self.card(door, &head).await,
+            "/" if !is_read => not_allowed("GET, HEAD"),
             "/" if door.at_root => entrance(world, door, &head.headers),
-            "/llms.txt" | "/" => plain(StatusCode::OK, directory::introduction(world, door)),
-            _ => plain(
-                StatusCode::NOT_FOUND,
-                format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path()),
-            ),
+            "/" => introduction(door),
+            _ => match Paper::at(path) {
+                Some(paper) => self.document(door, paper, &head).await,
+                None => not_found(door),
+            },
         };
         hear_out(&mut body).await;
         reply
@@ -265,25 +263,29 @@ impl Front {
         }
     }
 
-    async fn card(&self, door: Door<'_>, head: &Parts) -> Reply {
+    async fn document(&self, door: Door<'_>, paper: Paper, head: &Parts) -> Reply {
         let FrontParts { shared, wire, peer, .. } = &*self.0;
         let Parts { headers, uri, .. } = head;
         let scene = door.site.scene();
-        let card = door.card(&scene);
+        let Some(document) = door.document(&scene, paper) else { return not_found(door) };
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            return not_allowed("GET, HEAD");
+        }
         let fields = Fields::read(*peer, headers, None);
         let call = self.to_dispatch(door.site, Entrance::A2a, fields, headers, b"", 0);
-        let mut body = card.body.clone();
+        let mut body = document.body.clone();
         let now = door.site.now(shared.clocks.now());
         let carried = wire.with_pending(|pending| {
             let notes = pending.map(|pending| &mut pending.notes);
-            dispatch::touch_card(&scene.dealer, &call, uri.path(), now, &mut body, notes)
+            dispatch::touch_document(&scene.dealer, &call, (paper, uri.path()), now, &mut body, notes)
         });
         self.note_other(door.site, head);
+        let max_age_s = shared.limits.card_max_age_s;
         match carried {
-            None => serve_card(card, shared.limits.card_max_age_s, headers),
+            None => documents::serve(document, max_age_s, headers),
             Some(carried) => {
-                let max_age_s = shared.limits.card_max_age_s;
-                let answer = serve_touched(card, body, carried.http.as_ref(), max_age_s, headers);
+                let answer =
+                    documents::serve_touched(document, body, carried.http.as_ref(), max_age_s, headers);
                 self.carry_out(door.site, *carried, answer).await
             }
         }
@@ -341,21 +343,16 @@ impl Front {
         body: &mut Incoming,
     ) -> Result<Reply, Reply> {
         let FrontParts { shared, scratch, wire, peer, nonce } = &*self.0;
-        if head.method != Method::POST {
+        let media_type = settle(entrance, head).map_err(|refusal| {
             self.note_other(site, head);
-            return Err(not_allowed("POST"));
-        }
-        if !is_json(&head.headers) {
-            self.note_other(site, head);
-            let text = "send Content-Type: application/json";
-            return Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-        }
+            in_words_of(entrance, *refusal)
+        })?;
         let most = shared.limits.body_bytes;
         let body = match read_body(body, most, shared).await {
             Ok(body) => body,
             Err(error) => {
                 self.note_other(site, head);
-                return Ok(error.reply(most));
+                return Ok(in_words_of(entrance, error.reply(most)));
             }
         };
         nonce.set(nonce.get().wrapping_add(1));
@@ -394,7 +391,9 @@ impl Front {
             }
         };
         let status = StatusCode::from_u16(said.status).unwrap_or(StatusCode::OK);
-        let mut reply = reply(status, JSON, out);
+        // Errors have no media type of their own.
+        let media_type = if status == StatusCode::OK { media_type } else { JSON };
+        let mut reply = reply(status, media_type, out);
         if status == StatusCode::ACCEPTED {
             reply.headers_mut().remove(header::CONTENT_TYPE);
         }
@@ -412,9 +411,21 @@ impl Front {
     }
 }
 
+/// What a dealer says of itself to whom happens upon it.
+fn introduction(door: Door<'_>) -> Reply {
+    let scene = door.site.scene();
+    let text = door.document(&scene, Paper::Llms).map(|document| document.body.clone());
+    reply(StatusCode::OK, PLAIN, text.unwrap_or_default())
+}
+
+fn not_found(door: Door<'_>) -> Reply {
+    let text = format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path());
+    plain(StatusCode::NOT_FOUND, text)
+}
+
 /// Whether a dealer is reached through an interface.
 fn serves(site: &Site, binding: Binding) -> bool {
-    site.scene().dealer.spec().contract.bindings.has(binding)
+    site.scene().dealer.spec().doors.has(binding)
 }
 
 /// What `/` answers: all dealers, or the only one's introduction unless the caller prefers otherwise.
@@ -424,7 +435,7 @@ fn entrance(world: &World, door: Door<'_>, head: &HeaderMap) -> Reply {
     let mut reply = match Form::wanted(&accept.join(","), usual) {
         Form::Json => reply(StatusCode::OK, JSON, directory::json(world)),
         Form::Html => reply(StatusCode::OK, HTML, directory::html(world)),
-        Form::Text => plain(StatusCode::OK, directory::introduction(world, door)),
+        Form::Text => introduction(door),
     };
     reply.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
     reply
@@ -451,6 +462,44 @@ fn override_http(mut reply: Reply, http: HttpOverride) -> Reply {
     reply
 }
 
+/// What can be said of a call before its body is read: the media type to answer it with.
+fn settle(entrance: Entrance, head: &Parts) -> Result<HeaderValue, Box<Reply>> {
+    if head.method == Method::OPTIONS && matches!(entrance, Entrance::Pap(_)) {
+        let mut reply = not_allowed("POST");
+        *reply.status_mut() = StatusCode::NO_CONTENT;
+        reply.headers_mut().remove(header::CONTENT_TYPE);
+        *reply.body_mut() = Bytes::new();
+        return Err(reply.into());
+    }
+    if head.method != Method::POST {
+        return Err(not_allowed("POST").into());
+    }
+    match entrance {
+        Entrance::A2a | Entrance::Mcp if is_json(&head.headers) => Ok(JSON),
+        Entrance::A2a | Entrance::Mcp => {
+            Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json").into())
+        }
+        Entrance::Pap(skill) => {
+            let given = head.headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+            let accept = head.headers.get_all(header::ACCEPT).iter();
+            let accept: SmallVec<[&str; 4]> =
+                accept.map(|line| line.to_str().unwrap_or("unreadable")).collect();
+            pap::negotiate(skill, given, &accept).map(HeaderValue::from_static).map_err(|error| {
+                let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+                plain(status, error.to_string()).into()
+            })
+        }
+    }
+}
+
+/// A refusal by HTTP itself, as the protocol says such things.
+fn in_words_of(entrance: Entrance, refusal: Reply) -> Reply {
+    match entrance {
+        Entrance::A2a | Entrance::Mcp => refusal,
+        Entrance::Pap(_) => documents::problem(refusal),
+    }
+}
+
 /// Whether the body is said to be JSON; an absent type is taken for it.
 fn is_json(head: &HeaderMap) -> bool {
     head.get_all(header::CONTENT_TYPE).iter().all(|given| {
@@ -460,175 +509,4 @@ fn is_json(head: &HeaderMap) -> bool {
             && (form.eq_ignore_ascii_case(b"json")
                 || form.last_chunk::<5>().is_some_and(|end| end.eq_ignore_ascii_case(b"+json")))
     })
-}
-
-/// The agent card, with what caches need (A2A 1.0, section 8.6; RFC 9110, sections 13.1.2 and 13.1.3).
-fn serve_card(card: &Card, max_age_s: u32, head: &HeaderMap) -> Reply {
-    let modified = http_date(card.issued);
-    let known = match head.get(header::IF_NONE_MATCH) {
-        Some(tags) => tags.to_str().is_ok_and(|tags| {
-            tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == card.etag)
-        }),
-        None => head
-            .get(header::IF_MODIFIED_SINCE)
-            .and_then(|since| since.to_str().ok())
-            .is_some_and(|since| modified_since(since, card.issued)),
-    };
-    let mut answer = if known {
-        let mut answer = reply(StatusCode::NOT_MODIFIED, JSON, Bytes::new());
-        answer.headers_mut().remove(header::CONTENT_TYPE);
-        answer
-    } else {
-        reply(StatusCode::OK, JSON, card.body.clone())
-    };
-    let headers = answer.headers_mut();
-    let cached = format!("public, max-age={max_age_s}");
-    let fields = [
-        (header::CACHE_CONTROL, cached),
-        (header::ETAG, card.etag.clone()),
-        (header::LAST_MODIFIED, modified),
-    ];
-    for (name, value) in fields {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            headers.insert(name, value);
-        }
-    }
-    answer
-}
-
-/// The card as a fault left it. One that says something else has an entity tag of its own, so that no cache hides it; one
-/// that is only late, or delivered in another way, is known again as ever.
-fn serve_touched(
-    card: &Card,
-    body: Vec<u8>,
-    http: Option<&HttpOverride>,
-    max_age_s: u32,
-    head: &HeaderMap,
-) -> Reply {
-    let is_itself = body == card.body;
-    let told = http.and_then(|http| http.headers.iter().find(|(name, _)| *name == "etag"));
-    let etag = match told {
-        Some((_, etag)) => etag.clone(),
-        None if is_itself => card.etag.clone(),
-        None => entity_tag(&body),
-    };
-    let is_replaced = http.is_some_and(|http| http.status.is_some() || http.body.is_some());
-    let mut conditions = HeaderMap::new();
-    // Without a tag there is nothing to know it by.
-    if !is_replaced && !etag.is_empty() {
-        let dates = is_itself.then_some(header::IF_MODIFIED_SINCE);
-        for name in [header::IF_NONE_MATCH].into_iter().chain(dates) {
-            if let Some(value) = head.get(&name) {
-                conditions.insert(name, value.clone());
-            }
-        }
-    }
-    serve_card(&Card { body, etag, issued: card.issued }, max_age_s, &conditions)
-}
-
-/// IMF-fixdate (RFC 9110, section 5.6.7).
-fn http_date(instant: jiff::Timestamp) -> String {
-    instant.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
-}
-
-/// Whether a card of this instant is unchanged since a date. A date that cannot be read changes nothing.
-fn modified_since(since: &str, issued: jiff::Timestamp) -> bool {
-    jiff::fmt::rfc2822::parse(since).is_ok_and(|since| issued.as_second() <= since.timestamp().as_second())
-}
-
-/// What `If-Match` holds: all its lines (RFC 9110, section 5.3). One that is no text matches nothing, and is not left out: the
-/// edit it guards would go through.
-fn if_match(head: &HeaderMap) -> Option<String> {
-    let lines = head.get_all(header::IF_MATCH).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
-    lines.map(String::from).reduce(|all, line| format!("{all}, {line}"))
-}
-
-fn admin_request<'a>(head: &'a Parts, if_match: Option<&'a str>, body: &'a [u8]) -> AdminRequest<'a> {
-    AdminRequest {
-        method: head.method.as_str(),
-        path: head.uri.path(),
-        query: head.uri.query().unwrap_or_default(),
-        if_match,
-        body,
-    }
-}
-
-/// The admin listener.
-#[derive(Clone)]
-pub(super) struct Admin {
-    pub(super) shared: Arc<Shared>,
-    pub(super) phase: watch::Receiver<Phase>,
-}
-
-impl Admin {
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Either<Full<Bytes>, Events>> {
-        let shared = &self.shared;
-        let (head, mut body) = request.into_parts();
-        let body = match read_body(&mut body, MAX_ADMIN_BODY, shared).await {
-            Ok(body) => body,
-            Err(error) => return error.reply(MAX_ADMIN_BODY).map(whole),
-        };
-        if let Some(reply) = self.stream(&head) {
-            return reply;
-        }
-        let tags = if_match(&head.headers);
-        let request = admin_request(&head, tags.as_deref(), &body);
-        let ready = shared.ready.load(Ordering::Relaxed);
-        let now = shared.clocks.now();
-        let answer = if admin::is_long(&request) {
-            // What takes long for a large stock or journal must not keep a health check waiting.
-            let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
-            let work = move || {
-                admin::handle(&shared.world, admin_request(&head, tags.as_deref(), &body), ready, now)
-            };
-            tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| admin::failed(&error.to_string()))
-        } else {
-            admin::handle(&shared.world, request, ready, now)
-        };
-        to_reply(answer).map(whole)
-    }
-
-    /// The journal's stream, if it is asked for.
-    fn stream(&self, head: &Parts) -> Option<Response<Either<Full<Bytes>, Events>>> {
-        if head.method != Method::GET {
-            return None;
-        }
-        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
-        let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
-        Some(match admin::journal::subscriber(&self.shared.world, path, query, last)? {
-            Err(refusal) => to_reply(refusal).map(whole),
-            Ok(subscriber) => match Events::open(&self.shared, subscriber, self.phase.clone()) {
-                Err(refusal) => plain(StatusCode::SERVICE_UNAVAILABLE, refusal).map(whole),
-                Ok(events) => stream(events),
-            },
-        })
-    }
-}
-
-fn whole(body: Bytes) -> Either<Full<Bytes>, Events> {
-    Either::Left(Full::new(body))
-}
-
-fn stream(events: Events) -> Response<Either<Full<Bytes>, Events>> {
-    let mut reply = Response::new(Either::Right(events));
-    let headers = reply.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::SERVER, SERVER);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    reply
-}
-
-fn to_reply(answer: AdminReply) -> Reply {
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut reply = reply(status, HeaderValue::from_static(answer.content_type), answer.body);
-    let headers = reply.headers_mut();
-    headers.insert(header::SERVER, SERVER);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
-        headers.insert(header::ETAG, etag);
-    }
-    if let Some(allow) = answer.allow {
-        headers.insert(header::ALLOW, HeaderValue::from_static(allow));
-    }
-    reply
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use dealer_sim::conduct::{RULES, Report, Status};
 use dealer_sim::faults::{Apply, Plan, Slot, registry};
+use dealer_sim::protocol::Binding;
 use dealer_sim::server::limits::Limits;
 use dealer_sim::{Dealer, RunningDealer, journal};
 
@@ -118,7 +119,9 @@ fn the_model_agent_keeps_every_rule_and_each_broken_one_is_caught_by_its_own() {
 /// Every effect of the catalogue but those at accept, where no client is known yet, and those that only take time.
 fn effects() -> Vec<&'static str> {
     let touches = |apply: &Apply| apply.slot() != Slot::Delay && !matches!(apply, Apply::Accept(_));
-    registry().iter().filter(|effect| touches(&effect.apply)).map(|effect| effect.name).collect()
+    // The agents speak A2A.
+    let of_a2a = registry().iter().filter(|effect| effect.bindings.has(Binding::A2a));
+    of_a2a.filter(|effect| touches(&effect.apply)).map(|effect| effect.name).collect()
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn the_card_names_its_contract() {
     ];
     for (name, uri, version, required) in rows {
         let dealer = under(name);
-        let card: Value = serde_json::from_slice(&dealer.world().first().scene().card.body).unwrap();
+        let card: Value = serde_json::from_slice(&dealer.world().first().scene().papers.card().body).unwrap();
         let extensions = card["capabilities"]["extensions"].as_array().unwrap();
         assert_eq!(extensions.len(), 1, "{card}");
         let entry = &extensions[0];

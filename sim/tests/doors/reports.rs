@@ -342,3 +342,25 @@ fn a_tool_is_called_by_its_name_with_an_object() {
         assert_eq!(send("POST", &url(&sim), &fields, &body.to_string()).0, status, "{name}");
     }
 }
+
+/// The card must agree with what the server itself says (SEP-2127), and name it by its public URL, whatever `Host` says.
+#[test]
+fn the_server_card_agrees_with_discovery() {
+    let sim = Sim::start(&["--vehicles", "60", "--public-url", "https://dealer.example.test"]);
+    let place = format!("http://{}", listening(&sim));
+    let discovered = ask(&format!("{place}/mcp"), &request("server/discover", json!({}))).1["result"].clone();
+    for path in ["/mcp/server-card", "/.well-known/mcp/server-card.json"] {
+        let (status, head, text) = send("GET", &format!("{place}{path}"), &[("Host", "localhost")], "");
+        let head = head.to_lowercase();
+        assert!(status == 200 && head.contains("content-type: application/mcp-server-card+json"), "{head}");
+        assert!(head.contains("access-control-allow-origin: *"), "{head}");
+        let card = read(&text);
+        let remote = &card["remotes"][0];
+        assert_eq!(remote["url"], "https://dealer.example.test/mcp");
+        assert_eq!(remote["supportedProtocolVersions"], discovered["supportedVersions"]);
+        let server = &discovered["_meta"]["io.modelcontextprotocol/serverInfo"];
+        assert_eq!(card["version"], server["version"]);
+        assert!(card["name"].as_str().unwrap().starts_with("test.example.dealer/"), "{card}");
+    }
+    assert_eq!(send("POST", &format!("{place}/mcp/server-card"), &[], "").0, 405);
+}

@@ -16,7 +16,7 @@ fn refine(name: &str, text: &[u8]) -> Vec<u8> {
     let asked = request(Skill::InventorySearch, &json!({}));
     let mut out = text.to_vec();
     match effect.apply {
-        Apply::Refine(refine) => {
+        Apply::Refine(refine) | Apply::RefinePayload(refine) => {
             refine(&args(effect, false), &context(asked.as_bytes()), &mut Draw::new(1, "r", 2, 3), &mut out);
         }
         _ => panic!("{name} does not refine"),
@@ -37,6 +37,16 @@ fn business_effects_bend_what_they_name() {
         assert!(holds(seen.data_before(), seen.data()), "{name}: {}", seen.after);
         // An error has no stock to bend.
         assert_eq!(refine(name, &sample("error")), sample("error"), "{name}");
+        // Without an envelope, as PAP has it, the same becomes of it.
+        let bare: Value = serde_json::from_slice(&sample(on)).unwrap();
+        let bare = &bare["result"]["message"]["parts"][0]["data"];
+        let after: Value = serde_json::from_slice(&refine(name, bare.to_string().as_bytes())).unwrap();
+        assert_eq!(after["type"], bare["type"], "{name}");
+        assert!(holds(&bare["data"], &after["data"]), "{name}: {after}");
+        // And so it does as the structured content of a tool.
+        let result = json!({ "jsonrpc": "2.0", "id": 1, "result": { "structuredContent": bare } });
+        let after: Value = serde_json::from_slice(&refine(name, result.to_string().as_bytes())).unwrap();
+        assert!(holds(&bare["data"], &after["result"]["structuredContent"]["data"]), "{name}: {after}");
     }
     covered("business", BUSINESS.iter().map(|(name, ..)| *name));
 }
@@ -44,7 +54,7 @@ fn business_effects_bend_what_they_name() {
 /// Every rewriting effect of a family is among `names`.
 fn covered<'a>(family: &str, names: impl Iterator<Item = &'a str> + Clone) {
     for effect in registry().iter().filter(|effect| effect.family == family) {
-        if matches!(effect.apply, Apply::Refine(_)) {
+        if matches!(effect.apply, Apply::Refine(_) | Apply::RefinePayload(_)) {
             assert!(names.clone().any(|name| name == effect.name), "{} has no test", effect.name);
         }
     }
@@ -144,7 +154,8 @@ fn wrong(reply: &Value) -> Vec<String> {
 #[test]
 fn lawful_rewriting_keeps_the_contract_and_a_breach_of_its_schemas_shows() {
     let successes = ["search", "detail", "facets", "information", "lead"];
-    for effect in registry().iter().filter(|effect| matches!(effect.apply, Apply::Refine(_))) {
+    let rewrites = |apply| matches!(apply, Apply::Refine(_) | Apply::RefinePayload(_));
+    for effect in registry().iter().filter(|effect| rewrites(effect.apply)) {
         let is_error = ERRORS.iter().any(|(name, _)| *name == effect.name);
         for on in successes {
             let after = refine(effect.name, &sample(on));

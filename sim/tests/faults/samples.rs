@@ -62,17 +62,7 @@ pub(crate) fn requests(ask: impl Fn(&str) -> Vec<u8>) -> Vec<(&'static str, Stri
 fn make() -> Vec<(&'static str, Vec<u8>)> {
     let dealer = Dealer::builder().vehicles(60).build().unwrap();
     let ask = |body: &str| dealer.dispatch_body(body.as_bytes());
-    let card =
-        serde_json::to_vec(&dealer_sim::protocol::card::agent_card(&dealer_sim::protocol::card::CardFacts {
-            contract: Contract::V3_0,
-            base_url: "http://127.0.0.1:8080",
-            dealer_name: "Harbor",
-            skills: &Skill::ALL,
-            page_cap: 100,
-            fingerprint: [7; 16],
-            issued_at_ms: 1_767_225_600_000,
-        }))
-        .unwrap();
+    let card = dealer.world().first().scene().papers.card().body.clone();
     let replies = requests(ask).into_iter().map(|(name, body)| (name, ask(&body)));
     replies.chain([("card", card)]).collect()
 }

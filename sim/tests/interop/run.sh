@@ -64,6 +64,10 @@ serve seed3 --contract 3.0 --clock 2026-04-30T10:17:00Z
 # Each SDK meets a dealer that nobody has met, so that both see the same.
 serve faults_python --contract 3.0 --clock 2026-04-30T10:17:00Z
 serve faults_node --contract 3.0 --clock 2026-04-30T10:17:00Z
+# The tester of OpenAPI documents asks thousands of things; with a fault, it has to find it.
+serve pap --journal 0
+echo "rules: [{ id: spoilt, effect: price_as_text }]" >"$work/spoilt.yaml"
+serve pap_spoilt --journal 0 --faults "$work/spoilt.yaml"
 # Nobody waits for five minutes to see what becomes of an expired card.
 echo "card_max_age_s = 1" >"$work/limits.toml"
 for way in python_plain python_set_up node_plain node_set_up; do

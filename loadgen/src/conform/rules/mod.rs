@@ -2,6 +2,7 @@
 //! (`scenarios/conformance/requests.json`), or against all that was seen.
 
 mod card;
+mod doors;
 mod errors;
 mod filters;
 mod headers;
@@ -19,7 +20,7 @@ use super::evidence::Evidence;
 use super::rule::{Applies, Certainty, Expect, Finding, Judge, Refusal, Rule};
 
 /// The groups, in the order of the report.
-const GROUPS: [&[Rule]; 11] = [
+const GROUPS: [&[Rule]; 12] = [
     card::RULES,
     headers::RULES,
     rpc::RULES,
@@ -31,6 +32,7 @@ const GROUPS: [&[Rule]; 11] = [
     vehicle::RULES,
     lead::RULES,
     robust::RULES,
+    doors::RULES,
 ];
 
 /// Every rule.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use charts::{Curve, Heat, Trace};
 
-use super::{RunResult, Second, Stored};
+use super::{RunResult, Second, Stored, through};
 use crate::record::Latency;
 
 const STYLE: &str = include_str!("style.css");
@@ -139,10 +139,11 @@ fn header(result: &RunResult, before: &str) -> String {
         format!(" Merged from {} results.", result.parts.len())
     };
     format!(
-        "<p class=\"soft\">{before}{}. Dealer {}, contract {}, seed {}, started {:.0}.{parts}</p>\n",
+        "<p class=\"soft\">{before}{}. Dealer {}, contract {}{}, seed {}, started {:.0}.{parts}</p>\n",
         escape(&result.load),
         escape(&place),
         escape(&result.contract),
+        escape(&through(&result.binding)),
         result.seed,
         result.started
     )

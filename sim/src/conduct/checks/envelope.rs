@@ -6,6 +6,7 @@ use super::super::facts::{Kind, print_of};
 use super::super::judge::{CardSeen, Case, Client, quote};
 use super::super::rules::R;
 use crate::journal::{Outcome, Sent};
+use crate::protocol::Binding;
 use crate::protocol::error::AapCode;
 
 /// Requests of one client that may be under way and are remembered.
@@ -165,18 +166,35 @@ pub(super) fn envelope(case: &mut Case<'_>, client: &mut Client) {
     }
 }
 
+/// Notes a call of another interface as under way; where that has ids, they are told apart as JSON-RPC's.
+pub(super) fn under_way(case: &mut Case<'_>, client: &mut Client) {
+    match case.facts.request.as_ref().map(|request| &request["id"]) {
+        Some(id) if case.facts.entry.binding == Some(Binding::Mcp) => in_flight(case, client, id),
+        _ => put_in_flight(case, client, format!("entry {}", case.facts.seq())),
+    }
+}
+
 fn in_flight(case: &mut Case<'_>, client: &mut Client, id: &Value) {
     let facts = case.facts;
     if id.is_null() {
         return;
     }
     client.in_flight.retain(|(_, ended, _)| *ended > facts.arrived);
-    // The ids of two dealers' calls need not differ.
-    let id = format!("{} {id}", facts.entry.dealer);
+    // The ids of two dealers' calls need not differ, nor those of two interfaces.
+    let id = match facts.entry.binding {
+        Some(Binding::Mcp) => format!("{} mcp {id}", facts.entry.dealer),
+        _ => format!("{} {id}", facts.entry.dealer),
+    };
     let other = client.in_flight.iter().find(|(known, _, _)| *known == id).map(|(_, _, seq)| *seq);
     case.check(R::IdInFlight, other.is_none(), other.as_slice(), || {
         "a request with this id was still under way".to_owned()
     });
+    put_in_flight(case, client, id);
+}
+
+fn put_in_flight(case: &Case<'_>, client: &mut Client, id: String) {
+    let facts = case.facts;
+    client.in_flight.retain(|(_, ended, _)| *ended > facts.arrived);
     if client.in_flight.len() == MOST_IN_FLIGHT {
         client.in_flight.pop_front();
     }

@@ -159,6 +159,19 @@ fn no_personal_data(case: &mut Case<'_>) {
     let Some(request) = &facts.request else { return };
     let mut found = None;
     let is_lead = facts.skill() == Some(Skill::LeadSubmit);
+    if !facts.is_a2a() {
+        // Around the payload there is nothing that a caller writes freely.
+        let Some(payload) = facts.payload().filter(|_| !is_lead) else { return };
+        look(payload, &mut Vec::new(), &mut |path, text| {
+            if found.is_none() && names_somebody(text) {
+                found = Some(path.join("/"));
+            }
+        });
+        return case.check(R::NoPersonalData, found.is_none(), &[], || {
+            let place = found.unwrap_or_default();
+            format!("there is an e-mail address or phone number in a request that is anonymous, at {place}")
+        });
+    }
     look(&request["params"], &mut Vec::new(), &mut |path, text| {
         let in_lead = is_lead && path.starts_with(&["message", "parts", "0", "data"]);
         // Names of messages may look like addresses.

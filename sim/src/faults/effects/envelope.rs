@@ -3,83 +3,88 @@
 use serde_json::{Value, json};
 
 use super::reply::{Members, edit, message, part, set, take};
-use super::{breach, lawful, text};
+use super::{breach, lawful, on, text};
 use crate::faults::effect::{AnswerContext, Apply, EffectInfo};
-use crate::protocol::Skill;
+use crate::protocol::{Binding, Bindings, Skill};
 
 const FAMILY: &str = "envelope";
 
+/// What spoils JSON-RPC's own members spoils them under MCP, too.
+const fn of_json_rpc(info: EffectInfo) -> EffectInfo {
+    on(Bindings::of(&[Binding::A2a, Binding::Mcp]), info)
+}
+
 pub(super) static EFFECTS: &[EffectInfo] = &[
-    breach(
+    of_json_rpc(breach(
         FAMILY,
         "id_wrong",
         &[text("id", "\"another-request\"", "the id that the reply bears")],
         "the reply bears the id of no request",
         Apply::Refine(|args, _, _, out| edit(out, |root| set(root, "id", args.text("id")))),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "id_missing",
         &[],
         "the reply has no id",
         Apply::Refine(|_, _, _, out| edit(out, |root| take(root, "id"))),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "id_null",
         &[],
         "the reply's id is null",
         Apply::Refine(|_, _, _, out| edit(out, |root| set(root, "id", Value::Null))),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "id_retyped",
         &[],
         "a number as id comes back as a string, a string as a number (or, when it is none, in an array)",
         Apply::Refine(|_, _, _, out| edit(out, retype_id)),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "jsonrpc_missing",
         &[],
         "the reply has no jsonrpc",
         Apply::Refine(|_, _, _, out| edit(out, |root| take(root, "jsonrpc"))),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "jsonrpc_wrong",
         &[text("version", "\"1.0\"", "the value of jsonrpc")],
         "the reply's jsonrpc is not 2.0",
         Apply::Refine(|args, _, _, out| edit(out, |root| set(root, "jsonrpc", args.text("version")))),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "result_and_error",
         &[],
         "the reply has both result and error",
         Apply::Refine(|_, _, _, out| edit(out, both)),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "result_missing",
         &[],
         "the reply has neither result nor error",
         Apply::Refine(|_, _, _, out| edit(out, |root| take(root, "result") | take(root, "error"))),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "result_null",
         &[],
         "the reply's result is null",
         Apply::Refine(|_, _, _, out| edit(out, |root| success(root) && set(root, "result", Value::Null))),
-    ),
-    breach(
+    )),
+    of_json_rpc(breach(
         FAMILY,
         "error_null",
         &[],
         "the reply has \"error\": null beside its result",
         Apply::Refine(|_, _, _, out| edit(out, |root| success(root) && set(root, "error", Value::Null))),
-    ),
+    )),
     breach(
         FAMILY,
         "result_flat",

@@ -23,7 +23,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "price_higher_in_detail",
         &[BY],
         "inventory.vehicle names a higher price than the listing did (bait)",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             let by = args.number("by");
             edit(out, |root| payload(root, "inventory.vehicle").is_some_and(|vehicle| reprice(vehicle, by)));
         }),
@@ -33,7 +33,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "price_lower_in_search",
         &[BY],
         "inventory.search names lower prices than the vehicles have, and than their filter may allow",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             let by = -args.number("by").min(1.0);
             edit(out, |root| {
                 payload(root, "inventory.search").is_some() && vehicles(root, |v| reprice(v, by))
@@ -45,21 +45,25 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "price_missing",
         &[],
         "vehicles come without price; nothing may be derived from list_price and fees",
-        Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, |vehicle| take(vehicle, "price")))),
+        Apply::RefinePayload(|_, _, _, out| {
+            edit(out, |root| vehicles(root, |vehicle| take(vehicle, "price")));
+        }),
     ),
     lawful(
         FAMILY,
         "price_zero",
         &[],
         "vehicles cost 0",
-        Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, |vehicle| set(vehicle, "price", 0)))),
+        Apply::RefinePayload(|_, _, _, out| {
+            edit(out, |root| vehicles(root, |vehicle| set(vehicle, "price", 0)));
+        }),
     ),
     breach(
         FAMILY,
         "price_as_text",
         &[],
         "price is a string such as \"$26780\"",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 vehicles(root, |vehicle| {
                     let text = vehicle.get("price").and_then(Value::as_u64).map(|price| format!("${price}"));
@@ -73,7 +77,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "price_with_cents",
         &[],
         "price has a fraction, such as 26780.99",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 vehicles(root, |vehicle| {
                     // Quarters are exact in binary, so every machine writes the same digits.
@@ -90,7 +94,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             "fees_doubled",
             &[],
             "every vehicle with fees lists each of them twice",
-            Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, double_fees))),
+            Apply::RefinePayload(|_, _, _, out| edit(out, |root| vehicles(root, double_fees))),
         ),
     ),
     lawful(
@@ -98,7 +102,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "fees_added",
         &[integer("amount", 1, 100_000, "995", "the surprise fee in whole dollars")],
         "inventory.vehicle has a further fee, and its price has grown by it",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             let amount = args.integer("amount");
             edit(out, |root| payload(root, "inventory.vehicle").is_some_and(|v| add_fee(v, amount)));
         }),
@@ -108,7 +112,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "total_lies",
         &[integer("by", -1_000_000, 1_000_000, "7", "what is added to total; never below 0")],
         "inventory.search states a total that its pages do not hold",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             let by = args.integer("by");
             edit(out, |root| {
                 let Some(data) = payload(root, "inventory.search") else { return false };
@@ -122,7 +126,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "total_missing",
         &[],
         "inventory.search has no total",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| payload(root, "inventory.search").is_some_and(|data| take(data, "total")));
         }),
     ),
@@ -131,7 +135,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "facets_disagree",
         &[integer("by", 1, 1_000_000, "3", "what is added to the first count of every facet")],
         "the counts of inventory.facets do not add up to the total of a search",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             let by = args.integer("by");
             edit(out, |root| payload(root, "inventory.facets").is_some_and(|data| bend_facets(data, by)));
         }),
@@ -141,14 +145,14 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "status_sold_in_listing",
         &[],
         "the first vehicle of the reply is listed as sold",
-        Apply::Refine(|_, _, _, out| edit(out, |root| first(root, |v| set(v, "status", "sold")))),
+        Apply::RefinePayload(|_, _, _, out| edit(out, |root| first(root, |v| set(v, "status", "sold")))),
     ),
     breach(
         FAMILY,
         "status_unknown_in_listing",
         &[text("status", "\"reserved\"", "the word that no contract knows")],
         "the first vehicle of the reply has a status that no contract knows",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             edit(out, |root| first(root, |v| set(v, "status", args.text("status"))));
         }),
     ),
@@ -157,7 +161,9 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "status_missing",
         &[],
         "vehicles come without status",
-        Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, |vehicle| take(vehicle, "status")))),
+        Apply::RefinePayload(|_, _, _, out| {
+            edit(out, |root| vehicles(root, |vehicle| take(vehicle, "status")));
+        }),
     ),
     lawful(
         FAMILY,
@@ -169,7 +175,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             default: Some("720h"),
         }],
         "vehicles were last updated long ago",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             let age = i64::try_from(args.duration_ns("age"))
                 .map_or(SignedDuration::MAX, SignedDuration::from_nanos);
             edit(out, |root| vehicles(root, |vehicle| grow_old(vehicle, age)));
@@ -180,14 +186,16 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "updated_at_missing",
         &[],
         "vehicles come without updated_at, so nothing vouches for their availability",
-        Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, |vehicle| take(vehicle, "updated_at")))),
+        Apply::RefinePayload(|_, _, _, out| {
+            edit(out, |root| vehicles(root, |vehicle| take(vehicle, "updated_at")));
+        }),
     ),
     breach(
         FAMILY,
         "updated_at_without_offset",
         &[],
         "updated_at is a local time without an offset",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 vehicles(root, |vehicle| {
                     // The first 19 letters of RFC 3339 are date and time, in ASCII.
@@ -204,14 +212,14 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "vin_bad_check_digit",
         &[],
         "VINs keep their form and have a wrong ninth place (ISO 3779); asked for by them, the dealer knows no such vehicle",
-        Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, spoil_vin))),
+        Apply::RefinePayload(|_, _, _, out| edit(out, |root| vehicles(root, spoil_vin))),
     ),
     breach(
         FAMILY,
         "vin_malformed",
         &[],
         "VINs are lower case and lack their last place",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 vehicles(root, |vehicle| {
                     let vin = vehicle.get("vin").and_then(Value::as_str);
@@ -226,7 +234,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "duplicate_in_page",
         &[],
         "the last listing of a page is its first one again",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 let Some(listed) = listings(root).filter(|listed| listed.len() > 1) else { return false };
                 let again = listed[0].clone();
@@ -241,7 +249,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "page_overfull",
         &[integer("by", 1, 1_000, "1", "listings beyond the limit")],
         "a page holds more listings than its limit: the last one repeated",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             let by = args.integer("by").max(0) as usize;
             edit(out, |root| {
                 let Some(listed) = listings(root) else { return false };
@@ -256,7 +264,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "page_empty",
         &[],
         "a page before the end of the total holds no listings",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 let Some(listed) = listings(root).filter(|listed| !listed.is_empty()) else { return false };
                 listed.clear();
@@ -269,7 +277,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "identifiers_missing",
         &[],
         "vehicles come without vin, stock and vehicle_id",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 vehicles(root, |vehicle| {
                     ["vin", "stock", "vehicle_id"].iter().fold(false, |any, name| take(vehicle, name) | any)
@@ -282,7 +290,9 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "condition_of_wear",
         &[],
         "vehicles for sale have a condition of the trade-in vocabulary",
-        Apply::Refine(|_, _, _, out| edit(out, |root| vehicles(root, |v| set(v, "condition", "good")))),
+        Apply::RefinePayload(|_, _, _, out| {
+            edit(out, |root| vehicles(root, |v| set(v, "condition", "good")));
+        }),
     ),
     lawful(
         FAMILY,
@@ -293,7 +303,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
             "what is put into description",
         )],
         "description holds an instruction to the reader, which a buyer agent must not follow",
-        Apply::Refine(|args, _, _, out| {
+        Apply::RefinePayload(|args, _, _, out| {
             edit(out, |root| vehicles(root, |vehicle| set(vehicle, "description", args.text("text"))));
         }),
     ),
@@ -302,7 +312,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "other_vehicle_in_detail",
         &[],
         "inventory.vehicle answers with another VIN and stock number than it was asked for",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| payload(root, "inventory.vehicle").is_some_and(swap_identity));
         }),
     ),
@@ -311,7 +321,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "lead_status_rejected",
         &[],
         "lead.submit gives a result with status rejected instead of an error",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 payload(root, "lead.submit").is_some_and(|data| set(data, "status", "rejected"))
             });
@@ -322,7 +332,7 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "lead_id_missing",
         &[],
         "lead.submit gives no lead_id",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| payload(root, "lead.submit").is_some_and(|data| take(data, "lead_id")));
         }),
     ),
@@ -331,21 +341,21 @@ pub(super) static EFFECTS: &[EffectInfo] = &[
         "confirmed_without_time",
         &[],
         "the appointment is confirmed and has no confirmed_at",
-        Apply::Refine(|_, _, _, out| edit(out, |root| appointment(root, "confirmed"))),
+        Apply::RefinePayload(|_, _, _, out| edit(out, |root| appointment(root, "confirmed"))),
     ),
     breach(
         FAMILY,
         "proposed_without_times",
         &[],
         "the appointment is proposed and has no proposed_times",
-        Apply::Refine(|_, _, _, out| edit(out, |root| appointment(root, "proposed"))),
+        Apply::RefinePayload(|_, _, _, out| edit(out, |root| appointment(root, "proposed"))),
     ),
     breach(
         FAMILY,
         "rooftops_empty",
         &[],
         "dealer.information lists no rooftop",
-        Apply::Refine(|_, _, _, out| {
+        Apply::RefinePayload(|_, _, _, out| {
             edit(out, |root| {
                 payload(root, "dealer.information").is_some_and(|d| set(d, "rooftops", json!([])))
             });

@@ -8,7 +8,8 @@ mod envelope;
 mod errors;
 mod http;
 mod listing;
-mod reply;
+mod mcp;
+pub(crate) mod reply;
 mod time;
 mod transport;
 
@@ -17,7 +18,7 @@ use crate::protocol::{Binding, Bindings, Contract};
 use super::effect::{Apply, Class, EffectInfo, Lawfulness, Param, ParamKind};
 
 /// The entries of every file, in the order of the catalogue.
-pub(super) static FAMILIES: [&[EffectInfo]; 10] = [
+pub(super) static FAMILIES: [&[EffectInfo]; 11] = [
     business::EFFECTS,
     listing::EFFECTS,
     conversation::EFFECTS,
@@ -28,6 +29,8 @@ pub(super) static FAMILIES: [&[EffectInfo]; 10] = [
     http::EFFECTS,
     transport::EFFECTS,
     time::EFFECTS,
+    // New families come last: magic VINs are numbered through.
+    mcp::EFFECTS,
 ];
 
 /// The longest wait that an effect can ask for, in nanoseconds: one hour.
@@ -84,6 +87,22 @@ const fn breach(
 /// An entry of what breaks these contracts; the others allow it, or have nothing that it could spoil.
 const fn breach_of(contracts: &'static [Contract], info: EffectInfo) -> EffectInfo {
     EffectInfo { lawfulness: Lawfulness::BreachOf(contracts), ..info }
+}
+
+/// An entry that can touch the calls of these interfaces.
+const fn on(bindings: Bindings, info: EffectInfo) -> EffectInfo {
+    EffectInfo { bindings, ..info }
+}
+
+/// Entries that can touch the calls of these interfaces.
+const fn all_on<const N: usize>(bindings: Bindings, mut entries: [EffectInfo; N]) -> [EffectInfo; N] {
+    let mut at = 0;
+    // No iterator runs in a constant.
+    while at < N {
+        entries[at].bindings = bindings;
+        at += 1;
+    }
+    entries
 }
 
 /// An entry that reads the load, the traffic clock, a bucket or a connection's ordinal: two runs of one seed may differ in

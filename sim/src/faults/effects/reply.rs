@@ -1,4 +1,5 @@
-//! A finished JSON-RPC reply, opened for a change. Only faulted replies come here, so clarity goes before speed.
+//! A finished reply, opened for a change, whatever envelope the payload is in. Only faulted replies come here, so clarity goes
+//! before speed.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -80,9 +81,33 @@ pub(super) fn part(root: &mut Members) -> Option<&mut Members> {
     message(root)?.get_mut("parts")?.get_mut(0)?.as_object_mut()
 }
 
-/// The payload of a success reply whose `type` is this skill's response.
+/// The payload of a success reply, with its `type`: what is no JSON-RPC is a payload itself, and MCP has it as structured
+/// content.
+pub(super) fn whole_payload(root: &mut Members) -> Option<&mut Members> {
+    if !root.contains_key("jsonrpc") {
+        return Some(root);
+    }
+    let is_mcp = root.get("result").is_some_and(|result| result.get(STRUCTURED).is_some());
+    let payload =
+        if is_mcp { root.get_mut("result")?.get_mut(STRUCTURED)? } else { part(root)?.get_mut("data")? };
+    payload.as_object_mut()
+}
+
+const STRUCTURED: &str = "structuredContent";
+
+/// Has the text block of an MCP reply repeat its structured content again, after that was changed.
+pub(crate) fn repeat_in_text(out: &mut Vec<u8>) {
+    edit(out, |root| {
+        let Some(result) = root.get_mut("result").and_then(Value::as_object_mut) else { return false };
+        let Some(content) = result.get(STRUCTURED).map(Value::to_string) else { return false };
+        let block = result.get_mut("content").and_then(|content| content.get_mut(0)?.as_object_mut());
+        block.is_some_and(|block| set(block, "text", content))
+    });
+}
+
+/// The `data` of a success reply whose `type` is this skill's response.
 pub(super) fn payload<'a>(root: &'a mut Members, skill: &str) -> Option<&'a mut Members> {
-    let payload = part(root)?.get_mut("data")?.as_object_mut()?;
+    let payload = whole_payload(root)?;
     let said = payload.get("type")?.as_str()?.strip_suffix(".response")?;
     (said == skill).then(|| payload.get_mut("data")?.as_object_mut())?
 }
