@@ -83,7 +83,7 @@ fn answers(url: &str) -> bool {
         (405, head) => {
             let (status, _) = asked("POST", url, "{}");
             let allows = field(&head, "allow").is_some_and(|allow| allow.contains("POST"));
-            allows && !matches!(status, 300..400 | 401 | 403..=405 | 500..)
+            allows && !matches!(status, 300..=399 | 401 | 403..=405 | 500..)
         }
         _ => false,
     }
