@@ -2,15 +2,17 @@
 # Compares ours with the peers that this machine has: CPU per request of the one process, rate, memory, as ratios measured in turn.
 #
 #   cargo build --release --workspace --examples --bins
-#   benches/compare.sh [clients|open|skills|servers]...        all four without a word
+#   benches/compare.sh [clients|open|skills|servers|held]...   all five without a word
 #
 # clients   who calls, 64 connections, each at full speed: wrk, oha, dealer-loadgen; the server is examples/constant
 # open      who calls, 5,000 requests a second: oha -q 5000, dealer-loadgen --rate 5000/s with two lengths of --slot
 # skills    what dealer-sim adds to hyper: examples/bare, and three skills of dealer-sim with its journal, called by wrk
 # servers   who answers, called by wrk over 64 connections: nginx, WireMock, Mockoon, dealer-sim
+# held      10,000 agents with a connection of their own, each asking once a second: what the simulator takes for it
 #
 # The server runs on core 0 and the client on core 1, in rounds: one of each, and again. The median counts. Set by variables:
-# ROUNDS (5), SECONDS_EACH (4), BIN (target/release), OHA, WIREMOCK_JAR, MOCKOON (the commands or files, if not found by name).
+# ROUNDS (5), SECONDS_EACH (4), BIN (target/release), OHA, WIREMOCK_JAR, MOCKOON (the commands or files, if not found by name), and
+# WARM_UP (40), the seconds for which WireMock is called before it counts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-5} each=${SECONDS_EACH:-4} bin=${BIN:-${CARGO_TARGET_DIR:-target}/release}
@@ -215,34 +217,53 @@ JSON
  [{"key":"Content-Type","value":"application/json"}],"bodyType":"FILE","filePath":"$work/reply.json","databucketID":"","sendFileAsBody":true,"rules":[],
  "rulesOperator":"OR","disableTemplating":true,"fallbackTo404":false,"default":true,"crudKey":"id","callbacks":[]}]}]}
 JSON
+    # All of them run from the first round to the last, idle but for their turns: a JIT needs a while to be what it is.
+    local names=(dealer-sim) ports=(18872) ids=() index
+    start $sim "$bin/dealer-sim" serve --listen 127.0.0.1:18872 --admin off --threads 1
+    ids+=("$server")
+    if [ -n "$nginx" ]; then
+        start http://127.0.0.1:18873/a2a "$nginx" -p "$work/nginx" -c "$work/nginx/conf"
+        names+=(nginx) ports+=(18873) ids+=("$server")
+    fi
+    if [ -n "$java" ] && [ -f "${WIREMOCK_JAR:-}" ]; then
+        start http://127.0.0.1:18874/a2a "$java" -jar "$WIREMOCK_JAR" --port 18874 --root-dir "$work/wiremock" --max-request-journal-entries 10000
+        names+=(wiremock) ports+=(18874) ids+=("$server")
+        taskset -c 1 "$wrk" -t1 -c64 "-d${WARM_UP:-40}s" -s "$work/post.lua" http://127.0.0.1:18874/a2a >/dev/null
+    fi
+    if [ -n "$mockoon" ]; then
+        start http://127.0.0.1:18875/a2a "$mockoon" start --data "$work/mockoon.json" --disable-log-to-file
+        names+=(mockoon) ports+=(18875) ids+=("$server")
+    fi
     for _ in $(seq "$rounds"); do
-        if [ -n "$nginx" ]; then
-            start http://127.0.0.1:18873/a2a "$nginx" -p "$work/nginx" -c "$work/nginx/conf"
-            served nginx http://127.0.0.1:18873/a2a
-            stop "$server"
-        fi
-        start $sim "$bin/dealer-sim" serve --listen 127.0.0.1:18872 --admin off --threads 1
-        served dealer-sim $sim
-        stop "$server"
-        if [ -n "$java" ] && [ -f "${WIREMOCK_JAR:-}" ]; then
-            start http://127.0.0.1:18874/a2a "$java" -jar "$WIREMOCK_JAR" --port 18874 --root-dir "$work/wiremock" --max-request-journal-entries 10000
-            # A JIT compiles for a while before it is what it is.
-            taskset -c 1 "$wrk" -t1 -c64 -d10s -s "$work/post.lua" http://127.0.0.1:18874/a2a >/dev/null
-            served wiremock http://127.0.0.1:18874/a2a
-            stop "$server"
-        fi
-        if [ -n "$mockoon" ]; then
-            start http://127.0.0.1:18875/a2a "$mockoon" start --data "$work/mockoon.json" --disable-log-to-file
-            served mockoon http://127.0.0.1:18875/a2a
-            stop "$server"
-        fi
+        for index in "${!names[@]}"; do
+            server=${ids[$index]}
+            served "${names[$index]}" "http://127.0.0.1:${ports[$index]}/a2a"
+        done
     done
+    for server in "${ids[@]}"; do stop "$server"; done
     table "Servers, called by wrk over 64 connections (dealer-sim searches, with its journal; the others say a fixed text)" dealer-sim nginx wiremock mockoon
 }
 
+held() { # one round: it is not compared with anybody
+    echo "connections = 12000" >"$work/limits.toml"
+    start http://127.0.0.1:18872/a2a "$bin/dealer-sim" serve --listen 127.0.0.1:18872 --admin off --threads 1 --limits "$work/limits.toml"
+    taskset -c 1 "$bin/dealer-loadgen" run benches/held.yaml --endpoint http://127.0.0.1:18872 --users 10000 --max-in-flight 20000 --connections 10000 \
+        --reuse session --threads 1 --warmup 10s --duration 20s --quiet --format json >"$work/out" &
+    local caller=$! open
+    sleep 20
+    open=$(awk '$4 == "01" && $2 ~ /:49B8$/' /proc/net/tcp | wc -l) # established, at port 18872
+    wait "$caller" || true
+    printf '\n10,000 agents: %s connections open at dealer-sim, %s requests/s, service p99 %s ms, at most %s MiB\n' "$open" \
+        "$(tr -d ' \n' <"$work/out" | grep -o '"requests_per_s":[0-9.]*' | cut -d: -f2)" \
+        "$(tr -d ' \n' <"$work/out" | grep -o '"service":{[^}]*}' | head -1 | grep -o '"p99_ms":[0-9.]*' | cut -d: -f2)" \
+        "$(awk '/VmHWM/ { printf "%d", $2 / 1024 }' "/proc/$server/status")"
+    tr -d ' \n' <"$work/out" | grep -o '"outcomes":{[^}]*}' | head -1
+    stop "$server"
+}
+
 [ ${#missing[@]} -eq 0 ] || printf 'not found here, so not compared: %s\n' "${missing[@]}"
-for part in "${@:-clients open skills servers}"; do
+for part in "${@:-clients open skills servers held}"; do
     for one in $part; do
-        case $one in clients | open | skills | servers) "$one" ;; *) echo "no such part: $one"; exit 1 ;; esac
+        case $one in clients | open | skills | servers | held) "$one" ;; *) echo "no such part: $one"; exit 1 ;; esac
     done
 done

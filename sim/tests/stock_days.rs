@@ -439,3 +439,57 @@ fn edits_are_bounded_and_counted() {
     }
     assert_eq!((lot.counts(), refused), ([303, 4], 4));
 }
+
+/// Large stocks are searched by make in clusters, which know of every change.
+#[test]
+fn a_search_for_a_make_finds_what_was_changed_in_a_large_stock() {
+    let lot = lot(9_000, START);
+    let patches = [
+        "{\"make\":\"Kia\",\"model\":\"Roadster\"}",
+        "{\"price\":1}",
+        "{\"status\":\"sold\"}",
+        "{\"price\":null}",
+    ];
+    for (step, patch) in (0..240u32).zip(patches.iter().cycle()) {
+        let stock = lot.stock().clone();
+        // One that was removed has no VIN any more.
+        let vin = |row: u32| stock.vin(row % 9_000).unwrap_or_default().into_owned();
+        match step % 24 {
+            22 => drop(lot.remove(&vin(step * 131), day(START, 0))),
+            23 => drop(lot.add(&added(step), day(START, 0)).unwrap()),
+            _ => drop(lot.patch(&vin(step * 37), patch, day(START, 0))),
+        }
+    }
+    for days in [0, 20] {
+        after(&lot, days);
+        let stock = lot.stock();
+        let rows: Vec<u32> = stock.rows().collect();
+        let makes: std::collections::BTreeSet<&str> =
+            rows.iter().map(|&row| stock.text(row, Column::Make)).collect();
+        assert!(makes.len() > 10 && makes.contains("Own Make"), "{makes:?}");
+        let (mut query, mut scratch) = (Query::new(), Scratch::default());
+        for make in makes {
+            for sorted in [false, true] {
+                query.clear();
+                query.any_of(&stock, Column::Make, make);
+                query.at_most(Number::Price, 40_000);
+                query.page(0, u32::MAX);
+                if sorted {
+                    query.sort(SortField::Price, SortOrder::Descending);
+                }
+                let mut expected: Vec<u32> = rows
+                    .iter()
+                    .copied()
+                    .filter(|&row| stock.text(row, Column::Make) == make && stock.status(row) != Status::Sold)
+                    .filter(|&row| stock.number(row, Number::Price).is_some_and(|price| price <= 40_000))
+                    .collect();
+                if sorted {
+                    expected.sort_by_key(|&row| std::cmp::Reverse(stock.number(row, Number::Price)));
+                }
+                let page = stock.search(&query, &mut scratch);
+                assert_eq!(page.total as usize, expected.len(), "{make}");
+                assert_eq!(page.rows, expected, "{make}");
+            }
+        }
+    }
+}

@@ -8,6 +8,7 @@
 
 mod build;
 mod catalogue;
+mod clusters;
 mod columns;
 mod csv;
 mod dictionary;
@@ -31,6 +32,7 @@ mod search;
 mod siblings;
 mod stamp;
 mod store;
+mod table;
 mod turnover;
 mod unit;
 mod vehicle;
@@ -95,6 +97,7 @@ impl Inventory {
         dictionaries.seal();
         rank_stock(&mut store);
         store.note_usual_day();
+        store.cluster();
         let keys = Keys::of(&store);
         let patterns = Patterns::of(&store);
         Inventory { store, dictionaries: Arc::new(dictionaries), keys, patterns, gone: 0, spec }

@@ -88,7 +88,7 @@ impl Patterns {
         Patterns(ALL.each_ref().map(|family| {
             let mut found = Found::default();
             for group in store.groups() {
-                let rows = (0..group.len()).map(|index| found.number(family.of(&group.cells(index))));
+                let rows = (0..group.len()).map(|index| found.number(family.of(&group.table().cells(index))));
                 let rows = Arc::new(rows.collect());
                 found.rows.push(rows);
             }

@@ -3,37 +3,64 @@
 
 use super::columns::{Column, Number, Status};
 use super::query::{CodeSet, Query, Word};
-use super::store::{GROUP_ROWS, Group, Store};
+use super::store::{GROUP_ROWS, Store};
+use super::table::Table;
 
 /// A set of this many codes is compared code by code; beyond it a table look-up per row is cheaper.
 const FEW_CODES: usize = 4;
 
-/// Rows of one group and which of them match.
+/// Vehicles of one table and which of them match.
 pub(crate) struct Block<'a> {
-    /// The group.
-    pub(crate) group: &'a Group,
-    /// The row of the group's first vehicle.
-    pub(crate) first_row: u32,
-    /// The place in the group of the vehicle that the first byte of the mask speaks of.
-    pub(crate) start: usize,
+    table: &'a Table,
+    rows: Rows<'a>,
+    /// The place in the table of the vehicle that the first byte of the mask speaks of.
+    start: usize,
     /// 1 for a vehicle that matches, else 0.
     pub(crate) mask: &'a mut [u8],
 }
 
-impl Block<'_> {
+/// Which rows of the store the vehicles of a table have.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows<'a> {
+    /// They follow one another from this one on.
+    From(u32),
+    /// These.
+    Listed(&'a [u32]),
+}
+
+impl Rows<'_> {
+    /// The row of the vehicle at a place.
+    #[inline]
+    pub(crate) fn at(self, place: usize) -> u32 {
+        match self {
+            Rows::From(first) => first + place as u32,
+            Rows::Listed(rows) => rows[place],
+        }
+    }
+}
+
+impl<'a> Block<'a> {
     /// A text column, as long as the mask.
-    pub(crate) fn codes(&self, column: Column) -> &[u16] {
-        &self.group.codes(column)[self.start..][..self.mask.len()]
+    pub(crate) fn codes(&self, column: Column) -> &'a [u16] {
+        &self.table.codes(column)[self.start..][..self.mask.len()]
     }
 
     /// A numeric column, as long as the mask.
-    pub(crate) fn numbers(&self, number: Number) -> &[u32] {
-        &self.group.numbers(number)[self.start..][..self.mask.len()]
+    pub(crate) fn numbers(&self, number: Number) -> &'a [u32] {
+        &self.table.numbers(number)[self.start..][..self.mask.len()]
     }
 
     /// The row of the vehicle that the first byte of the mask speaks of.
     pub(crate) fn row(&self) -> u32 {
-        self.first_row + self.start as u32
+        self.rows.at(self.start)
+    }
+
+    /// The rows of the vehicles that the mask speaks of, by their place in it.
+    pub(crate) fn rows(&self) -> Rows<'a> {
+        match self.rows {
+            Rows::From(first) => Rows::From(first + self.start as u32),
+            Rows::Listed(rows) => Rows::Listed(&rows[self.start..]),
+        }
     }
 
     /// How many vehicles match.
@@ -57,9 +84,9 @@ pub(crate) fn each_block(
     mask.resize(GROUP_ROWS, 0);
     other.resize(GROUP_ROWS, 0);
     let mut block = |index: usize, start: usize, rows: usize| {
-        let group = &store.groups()[index];
-        let mut block =
-            Block { group, first_row: (index * GROUP_ROWS) as u32, start, mask: &mut mask[..rows] };
+        let table = store.groups()[index].table();
+        let first = Rows::From((index * GROUP_ROWS) as u32);
+        let mut block = Block { table, rows: first, start, mask: &mut mask[..rows] };
         if filter(&mut block, query, &mut other[..rows]) {
             visit(block);
         }
@@ -72,17 +99,43 @@ pub(crate) fn each_block(
     }
 }
 
+/// Calls `visit` with each block that has a match, in any order of the rows: clusters serve where there are any for the query.
+pub(crate) fn each_block_in_any_order(
+    store: &Store,
+    query: &Query,
+    mask: &mut Vec<u8>,
+    other: &mut Vec<u8>,
+    mut visit: impl FnMut(Block<'_>),
+) {
+    let Some(clusters) = store.clusters_for(query) else {
+        return each_block(store, query, mask, other, visit);
+    };
+    if query.matches_nothing() {
+        return;
+    }
+    mask.resize(GROUP_ROWS, 0);
+    other.resize(GROUP_ROWS, 0);
+    for cluster in clusters.iter().filter(|cluster| cluster.may_hold(query)) {
+        let count = cluster.rows.len();
+        let rows = Rows::Listed(&cluster.rows);
+        let mut block = Block { table: &cluster.table, rows, start: 0, mask: &mut mask[..count] };
+        if filter(&mut block, query, &mut other[..count]) {
+            visit(block);
+        }
+    }
+}
+
 /// Sets the mask to the matches of the query and says whether there are any.
 fn filter(block: &mut Block<'_>, query: &Query, other: &mut [u8]) -> bool {
     // Only available, in-transit and pending units are ever listed (AAP digest, section f): the codes up to pending's.
-    let statuses = &block.group.codes(Column::Status)[block.start..];
+    let statuses = &block.table.codes(Column::Status)[block.start..];
     for (mask, &status) in block.mask.iter_mut().zip(statuses) {
         *mask = u8::from(status <= Status::Pending.code());
     }
     for column in Column::ALL {
         let set = &query.sets[column as usize];
         if set.is_active() {
-            let codes = &block.group.codes(column)[block.start..];
+            let codes = &block.table.codes(column)[block.start..];
             keep(block.mask, codes, set, other);
             if is_empty(block.mask) {
                 return false;
@@ -91,7 +144,7 @@ fn filter(block: &mut Block<'_>, query: &Query, other: &mut [u8]) -> bool {
     }
     for number in Number::ALL {
         if let Some(bounds) = query.ranges[number as usize] {
-            let values = &block.group.numbers(number)[block.start..];
+            let values = &block.table.numbers(number)[block.start..];
             for (mask, &value) in block.mask.iter_mut().zip(values) {
                 *mask &= u8::from(value >= bounds.low) & u8::from(value <= bounds.high);
             }

@@ -34,6 +34,14 @@ impl Inventory {
         candidates.clear();
         let mut total = 0;
         match query.sort {
+            None if self.store.clusters_for(query).is_some() => {
+                let mut best = Best::new(candidates, query);
+                scan::each_block_in_any_order(&self.store, query, mask, other, |block| {
+                    total += block.count();
+                    best.offer_rows(&block);
+                });
+                best.page(rows);
+            }
             None => scan::each_block(&self.store, query, mask, other, |block| {
                 let count = block.count();
                 // The dealer's own order is that of the rows: only the blocks that the page touches are read out.
@@ -53,7 +61,7 @@ impl Inventory {
             }),
             Some((field, order)) => {
                 let mut best = Best::new(candidates, query);
-                scan::each_block(&self.store, query, mask, other, |mut block| {
+                scan::each_block_in_any_order(&self.store, query, mask, other, |mut block| {
                     total += block.count();
                     match key_of(field) {
                         SortKey::Number(number) => best.offer_numbers(&mut block, number, order),
@@ -118,7 +126,7 @@ impl<'a> Best<'a> {
     }
 
     fn offer_numbers(&mut self, block: &mut Block<'_>, number: Number, order: SortOrder) {
-        let values = &block.group.numbers(number)[block.start..][..block.mask.len()];
+        let values = block.numbers(number);
         if self.threshold != u32::MAX {
             // Most blocks have few candidates left that could still make it: clear the others without a branch.
             let threshold = self.threshold;
@@ -126,18 +134,24 @@ impl<'a> Best<'a> {
                 *mask &= u8::from(sort_key(value, order) <= threshold);
             }
         }
-        let first = block.row();
+        let rows = block.rows();
         scan::each_match(block.mask, |place| {
-            self.offer(sort_key(values[place], order), first + place as u32);
+            self.offer(sort_key(values[place], order), rows.at(place));
         });
+    }
+
+    /// Offers matches in the dealer's own order, which is that of the rows.
+    fn offer_rows(&mut self, block: &Block<'_>) {
+        let rows = block.rows();
+        scan::each_match(block.mask, |place| self.offer(rows.at(place), rows.at(place)));
     }
 
     fn offer_ranks(&mut self, block: &Block<'_>, column: Column, ranks: &[u32], order: SortOrder) {
         let codes = block.codes(column);
-        let first = block.row();
+        let rows = block.rows();
         scan::each_match(block.mask, |place| {
             let rank = ranks.get(usize::from(codes[place])).copied().unwrap_or(MISSING);
-            self.offer(sort_key(rank, order), first + place as u32);
+            self.offer(sort_key(rank, order), rows.at(place));
         });
     }
 

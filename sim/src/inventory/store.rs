@@ -10,8 +10,11 @@
 
 use std::sync::Arc;
 
-use super::columns::{COLUMNS, Cells, Column, MISSING, NUMBERS, Number};
+use super::clusters::{Clusters, WORTH_IT};
+use super::columns::{Cells, Column, MISSING, Number};
+use super::query::Query;
 use super::stamp;
+use super::table::{Table, TableDraft};
 
 /// Rows per group: its widest column (32 KiB) and a mask fit the first-level caches together.
 pub(crate) const GROUP_ROWS: usize = 8192;
@@ -139,8 +142,7 @@ impl Arena {
 pub(crate) struct Draft {
     texts: Texts,
     builds: Vec<u32>,
-    codes: [Vec<u16>; COLUMNS],
-    numbers: [Vec<u32>; NUMBERS],
+    table: TableDraft,
 }
 
 impl Draft {
@@ -149,8 +151,7 @@ impl Draft {
         Draft {
             texts: Texts { bytes: Vec::new(), places: Vec::with_capacity(rows) },
             builds: Vec::with_capacity(rows),
-            codes: std::array::from_fn(|_| Vec::with_capacity(rows)),
-            numbers: std::array::from_fn(|_| Vec::with_capacity(rows)),
+            table: TableDraft::new(rows),
         }
     }
 
@@ -166,12 +167,7 @@ impl Draft {
     ) -> Result<(), ArenaFull> {
         self.texts.push(listing, detail)?;
         self.builds.push(build);
-        for (column, code) in self.codes.iter_mut().zip(cells.codes) {
-            column.push(code);
-        }
-        for (column, number) in self.numbers.iter_mut().zip(cells.numbers) {
-            column.push(number);
-        }
+        self.table.push(cells);
         Ok(())
     }
 
@@ -182,12 +178,7 @@ impl Draft {
 
     /// The group of these vehicles, without the room that they do not need.
     pub(crate) fn seal(self) -> Group {
-        Group {
-            arena: self.texts.seal(),
-            builds: self.builds.into(),
-            codes: self.codes.map(Arc::from),
-            numbers: self.numbers.map(Arc::from),
-        }
+        Group { arena: self.texts.seal(), builds: self.builds.into(), table: self.table.seal() }
     }
 }
 
@@ -196,8 +187,7 @@ impl Draft {
 pub(crate) struct Group {
     arena: Arena,
     builds: Arc<[u32]>,
-    codes: [Arc<[u16]>; COLUMNS],
-    numbers: [Arc<[u32]>; NUMBERS],
+    table: Table,
 }
 
 impl Group {
@@ -206,14 +196,9 @@ impl Group {
         self.builds.len()
     }
 
-    /// One text column.
-    pub(crate) fn codes(&self, column: Column) -> &[u16] {
-        &self.codes[column as usize]
-    }
-
-    /// One numeric column.
-    pub(crate) fn numbers(&self, number: Number) -> &[u32] {
-        &self.numbers[number as usize]
+    /// The vehicles' cells.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 
     /// The builds of the vehicles, to be renumbered while the stock is made.
@@ -221,41 +206,13 @@ impl Group {
         Arc::make_mut(&mut self.builds)
     }
 
-    /// The cells of one vehicle.
-    pub(crate) fn cells(&self, index: usize) -> Cells {
-        Cells {
-            codes: std::array::from_fn(|column| self.codes[column][index]),
-            numbers: std::array::from_fn(|number| self.numbers[number][index]),
-        }
-    }
-
-    fn set_code(&mut self, index: usize, column: usize, code: u16) {
-        let column = &mut self.codes[column];
-        if column[index] != code {
-            Arc::make_mut(column)[index] = code;
-        }
-    }
-
-    fn set_number(&mut self, index: usize, number: usize, value: u32) {
-        let column = &mut self.numbers[number];
-        if column[index] != value {
-            Arc::make_mut(column)[index] = value;
-        }
-    }
-
     /// The same vehicles, to be added to.
     fn reopen(&self) -> Result<Draft, ArenaFull> {
-        Ok(Draft {
-            texts: self.arena.reopen()?,
-            builds: self.builds.to_vec(),
-            codes: self.codes.each_ref().map(|column| column.to_vec()),
-            numbers: self.numbers.each_ref().map(|column| column.to_vec()),
-        })
+        Ok(Draft { texts: self.arena.reopen()?, builds: self.builds.to_vec(), table: self.table.reopen() })
     }
 
     fn heap_bytes(&self) -> usize {
-        self.arena.heap_bytes()
-            + self.len() * (size_of::<u32>() + COLUMNS * size_of::<u16>() + NUMBERS * size_of::<u32>())
+        self.arena.heap_bytes() + self.len() * size_of::<u32>() + self.table.heap_bytes()
     }
 }
 
@@ -266,6 +223,8 @@ pub(crate) struct Store {
     builds: Arc<Texts>,
     /// The day on which most listings were touched last.
     usual_day: stamp::Day,
+    /// A large stock's columns once more.
+    clusters: Option<Clusters>,
 }
 
 /// A vehicle as it is put into a store.
@@ -284,12 +243,12 @@ impl Store {
     pub(crate) fn new(groups: Vec<Group>) -> Store {
         let builds = Texts { bytes: Vec::new(), places: vec![Place::default()] };
         let groups = groups.into_iter().map(Arc::new).collect();
-        Store { groups, builds: Arc::new(builds), usual_day: stamp::Day::of(0) }
+        Store { groups, builds: Arc::new(builds), usual_day: stamp::Day::of(0), clusters: None }
     }
 
     /// Takes note of the day on which most listings were touched last: that of the latest of the first ones.
     pub(crate) fn note_usual_day(&mut self) {
-        let first = self.groups.first().map_or(&[][..], |group| group.numbers(Number::UpdatedAt));
+        let first = self.groups.first().map_or(&[][..], |group| group.table.numbers(Number::UpdatedAt));
         let latest = first.iter().copied().filter(|&seconds| seconds != MISSING).max();
         self.usual_day = stamp::Day::of(latest.unwrap_or(0));
     }
@@ -339,19 +298,19 @@ impl Store {
     /// The code of a row in a text column.
     pub(crate) fn code(&self, row: u32, column: Column) -> u16 {
         let (group, index) = self.at(row);
-        group.codes[column as usize][index]
+        group.table.codes(column)[index]
     }
 
     /// The number of a row in a numeric column.
     pub(crate) fn number(&self, row: u32, number: Number) -> u32 {
         let (group, index) = self.at(row);
-        group.numbers[number as usize][index]
+        group.table.numbers(number)[index]
     }
 
     /// All cells of a row.
     pub(crate) fn cells(&self, row: u32) -> Cells {
         let (group, index) = self.at(row);
-        group.cells(index)
+        group.table.cells(index)
     }
 
     /// Replaces the number of a row in a numeric column.
@@ -359,7 +318,16 @@ impl Store {
         // A column that stays as it is stays shared.
         if self.number(row, number) != value {
             let (group, index) = self.at_mut(row);
-            group.set_number(index, number as usize, value);
+            group.table.set_number(index, number, value);
+            self.cluster_again(row);
+        }
+    }
+
+    /// Brings a row's cells to its cluster.
+    fn cluster_again(&mut self, row: u32) {
+        let cells = self.cells(row);
+        if let Some(clusters) = &mut self.clusters {
+            clusters.set(row, &cells);
         }
     }
 
@@ -370,17 +338,16 @@ impl Store {
         if group.builds[index] != unit.build {
             group.builds_mut()[index] = unit.build;
         }
-        for (column, code) in unit.cells.codes.into_iter().enumerate() {
-            group.set_code(index, column, code);
-        }
-        for (number, value) in unit.cells.numbers.into_iter().enumerate() {
-            group.set_number(index, number, value);
+        group.table.set(index, unit.cells);
+        if let Some(clusters) = &mut self.clusters {
+            clusters.set(row, unit.cells);
         }
         Ok(())
     }
 
     /// Appends vehicles; the first one's row is the number of rows before.
     pub(crate) fn extend<'a>(&mut self, units: impl IntoIterator<Item = Unit<'a>>) -> Result<(), ArenaFull> {
+        let before = self.len() as u32;
         let mut draft = match self.groups.pop_if(|last| last.len() < GROUP_ROWS) {
             Some(last) => last.reopen()?,
             None => Draft::new(0),
@@ -394,7 +361,29 @@ impl Store {
         if draft.len() > 0 {
             self.groups.push(Arc::new(draft.seal()));
         }
+        if let Some(mut clusters) = self.clusters.take() {
+            clusters.append((before..self.len() as u32).map(|row| (row, self.cells(row))));
+            self.clusters = Some(clusters);
+        }
         Ok(())
+    }
+
+    /// Clusters the vehicles, if there are so many that it is worth it.
+    pub(crate) fn cluster(&mut self) {
+        let rows = self.len();
+        self.clusters = (rows >= WORTH_IT).then(|| Clusters::of(rows as u32, |row| self.cells(row)));
+    }
+
+    /// Forgets the clusters, before most of what is in them changes.
+    pub(crate) fn uncluster(&mut self) {
+        self.clusters = None;
+    }
+
+    /// The clusters, where they help with a query: one that asks for makes or models, and not for words, which are found by row.
+    pub(crate) fn clusters_for(&self, query: &Query) -> Option<&Clusters> {
+        let asks =
+            [Column::Make, Column::Model].iter().any(|column| query.sets[*column as usize].is_active());
+        self.clusters.as_ref().filter(|_| asks && query.only.is_none() && query.words().is_empty())
     }
 
     /// The number of a unit's build.
@@ -444,6 +433,7 @@ impl Store {
         self.builds.bytes.capacity()
             + self.builds.places.capacity() * size_of::<Place>()
             + self.groups.iter().map(|group| group.heap_bytes()).sum::<usize>()
+            + self.clusters.as_ref().map_or(0, Clusters::heap_bytes)
     }
 }
 
@@ -456,7 +446,7 @@ fn write_listing(out: &mut Vec<u8>, build: &[u8], group: &Group, index: usize, u
     }
     out.extend_from_slice(own);
     if stamp::is_due(own) {
-        stamp::write(out, group.numbers(Number::UpdatedAt)[index], usual);
+        stamp::write(out, group.table.numbers(Number::UpdatedAt)[index], usual);
     }
 }
 

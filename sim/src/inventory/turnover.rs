@@ -45,6 +45,7 @@ impl Inventory {
         }
         let turnover = Turnover { stock: self, calendar: &calendar, peers: Peers::of(&self.store) };
         let mut store = self.store.clone();
+        store.uncluster();
         let mut dictionaries = (*self.dictionaries).clone();
         turnover.move_on(start, &mut store)?;
         if let Some(spec) = &self.spec {
