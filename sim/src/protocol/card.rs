@@ -7,6 +7,7 @@ use super::payload::{MAX_REQUEST_LIMIT, SORT_FIELDS};
 use super::schema::{Direction, file_name};
 use super::shape::Shape;
 use super::skill::Skill;
+use crate::auth::{Scheme, declare};
 
 /// The provider that the card of a simulator names. With the `Server` header it proves to a load generator that leads
 /// sent here reach nobody.
@@ -25,6 +26,8 @@ pub struct CardFacts<'a> {
     pub dealer_name: &'a str,
     /// The skills offered.
     pub skills: &'a [Skill],
+    /// The credentials that are accepted, any one of them; none where everybody is served.
+    pub auth: &'a [Scheme],
     /// How many listings a page holds at most.
     pub page_cap: u32,
     /// What the card's version id is derived from: 16 bytes that change when the card does.
@@ -38,7 +41,7 @@ pub fn agent_card(facts: &CardFacts<'_>) -> Value {
     let modes = |media_type: fn(Skill) -> &'static str| -> Vec<&'static str> {
         facts.skills.iter().map(|skill| media_type(*skill)).collect()
     };
-    json!({
+    let mut card = json!({
         "name": format!("{} (simulated)", facts.dealer_name),
         "description": "A car dealer that does not exist: synthetic inventory and leads that reach nobody, for testing \
                         buyer agents over the Auto Agent Protocol.",
@@ -58,7 +61,9 @@ pub fn agent_card(facts: &CardFacts<'_>) -> Value {
         "defaultInputModes": modes(Skill::request_media_type),
         "defaultOutputModes": modes(Skill::response_media_type),
         "skills": facts.skills.iter().map(|skill| skill_entry(*skill)).collect::<Vec<_>>(),
-    })
+    });
+    declare(facts.auth, &mut card);
+    card
 }
 
 fn extension(facts: &CardFacts<'_>) -> Value {
@@ -191,6 +196,7 @@ mod tests {
             base_url: "http://127.0.0.1:8080",
             dealer_name: "Harbor",
             skills: &Skill::ALL,
+            auth: &[],
             page_cap: 100,
             fingerprint: [0xff; 16],
             issued_at_ms: 1_767_225_600_000,

@@ -69,6 +69,7 @@ fn make() -> Vec<(&'static str, Vec<u8>)> {
             dealer_name: "Harbor",
             skills: &Skill::ALL,
             page_cap: 100,
+            auth: &[],
             fingerprint: [7; 16],
             issued_at_ms: 1_767_225_600_000,
         }))
