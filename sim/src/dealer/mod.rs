@@ -18,6 +18,7 @@ use arc_swap::Guard;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use crate::auth::Scheme;
 use crate::faults::counters::Occurrences;
 use crate::inventory::{FacetKeys, GenerateError, Inventory, Profile, Rooftop};
 use crate::protocol::{Bindings, Contract, HeaderMode, Skill, mcp, payload};
@@ -51,6 +52,8 @@ pub struct DealerSpec {
     pub rate_limit: Option<RateLimit>,
     /// Listings on a page at most.
     pub page_cap: u32,
+    /// The schemes of credentials that it accepts, any one of them; none where everybody is served.
+    pub auth: Vec<Scheme>,
     /// How much of what is bounded it may keep.
     pub share: Share,
 }
@@ -66,6 +69,7 @@ impl Default for DealerSpec {
             clock: ClockMode::Real,
             rate_limit: None,
             page_cap: 100,
+            auth: Vec::new(),
             share: Share::default(),
         }
     }
