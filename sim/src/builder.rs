@@ -16,6 +16,7 @@ use crate::faults::Plan;
 use crate::inventory::{Inventory, Profile};
 use crate::journal::{self, Journal};
 use crate::protocol::{Contract, HeaderMode, Skill, card};
+use crate::server::leads_file::LeadsFile;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
 use crate::world::{Blueprint, FaultSpec, MoveClockError, Site, Stock, World};
@@ -49,6 +50,8 @@ pub struct DealerBuilder {
     limits: Limits,
     faults: FaultSpec,
     journal: journal::Limits,
+    leads: Option<LeadsFile>,
+    redact: bool,
 }
 
 impl Dealer {
@@ -64,6 +67,8 @@ impl Dealer {
             limits: Limits::default(),
             faults: FaultSpec::default(),
             journal: journal::Limits::default(),
+            leads: None,
+            redact: false,
         }
     }
 
@@ -208,6 +213,20 @@ impl DealerBuilder {
         self
     }
 
+    /// A file that a server appends every lead to before it is acknowledged, and whose leads it knows at its start.
+    #[must_use]
+    pub fn leads(mut self, file: LeadsFile) -> Self {
+        self.leads = Some(file);
+        self
+    }
+
+    /// Takes the people in what is asked out of a server's journal and out of what its admin endpoint shows of leads.
+    #[must_use]
+    pub fn redact(mut self, redact: bool) -> Self {
+        self.redact = redact;
+        self
+    }
+
     fn blueprint(self) -> Result<(Blueprint, jiff::Timestamp), BuildError> {
         let mut spec = self.spec;
         spec.headers = self.headers.unwrap_or(spec.contract.default_headers);
@@ -227,6 +246,7 @@ impl DealerBuilder {
                 day,
                 threads: self.threads,
                 faults: self.faults,
+                ledger: None,
             },
             issued,
         ))
@@ -255,6 +275,8 @@ impl DealerBuilder {
             threads: self.threads,
             limits: self.limits.clone(),
             journal: self.journal,
+            leads: self.leads.clone(),
+            redact: self.redact,
         };
         self.serve(options)
     }

@@ -27,7 +27,8 @@ use crate::admin::{self, AdminReply, AdminRequest};
 use crate::dispatch::{self, Entrance, Fields, Scratch, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
-use crate::journal::{Outcome, Told};
+use crate::journal::{Outcome, Pending, Told};
+use crate::ledger::Ticket;
 use crate::protocol::error::AapCode;
 use crate::protocol::{Binding, card, mcp, pap};
 use crate::stable::mix;
@@ -47,6 +48,8 @@ const MAX_ADMIN_BODY: usize = 256 << 10;
 /// Bytes of a refused body that are still read, and for how long.
 const MAX_DISCARDED: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);
+/// Why a lead that was stored is not acknowledged.
+const NOT_WRITTEN: &str = "the dealer could not write the lead down";
 /// A reply buffer starts with this much room; most replies fit.
 const USUAL_REPLY: usize = 8 << 10;
 
@@ -332,6 +335,14 @@ impl Front {
         reply
     }
 
+    /// Waits until the record of a lead is written; whether it is.
+    async fn is_safe(&self, ticket: Ticket) -> bool {
+        match &self.0.shared.world.ledger {
+            Some(ledger) => ledger.settled(ticket).await.is_ok(),
+            None => true,
+        }
+    }
+
     /// Answers a call; one that HTTP refuses, whose body nobody has read, with its refusal.
     async fn call(
         &self,
@@ -378,19 +389,28 @@ impl Front {
             pending.binding = Some(entrance.binding());
             pending.head = fields.head.under(scene.dealer.spec().headers);
             if said.is_err() {
-                let outcome = Outcome::Aap(AapCode::InternalError);
-                pending.notes.clear();
-                pending.notes.add(Told { outcome, ..Told::other("") });
+                note_failure(Some(pending));
             }
             said
         });
         let said = match said {
+            Ok(dispatch::Reply { commit: Some(ticket), .. }) if !self.is_safe(ticket).await => {
+                wire.with_pending(note_failure);
+                out.clear();
+                dispatch::internal_error(&scene.dealer, &call, NOT_WRITTEN, now, &mut out)
+            }
             Ok(said) => said,
             Err(_) => {
                 shared.world.traffic.panics.fetch_add(1, Ordering::Relaxed);
                 tracing::error!("a handler panicked; the call was answered with INTERNAL_ERROR");
                 out.clear();
-                dispatch::internal_error(&scene.dealer, &call, now, &mut out)
+                dispatch::internal_error(
+                    &scene.dealer,
+                    &call,
+                    "the dealer failed unexpectedly",
+                    now,
+                    &mut out,
+                )
             }
         };
         let status = StatusCode::from_u16(said.status).unwrap_or(StatusCode::OK);
@@ -409,6 +429,14 @@ impl Front {
             None => reply,
             Some(carried) => self.carry_out(site, *carried, reply).await,
         })
+    }
+}
+
+/// Notes that a call was answered with INTERNAL_ERROR, whatever it was.
+fn note_failure(pending: Option<&mut Pending>) {
+    if let Some(pending) = pending {
+        pending.notes.clear();
+        pending.notes.add(Told { outcome: Outcome::Aap(AapCode::InternalError), ..Told::other("") });
     }
 }
 
@@ -575,6 +603,7 @@ impl Admin {
         let request = admin_request(&head, tags.as_deref(), &body);
         let ready = shared.ready.load(Ordering::Relaxed);
         let now = shared.clocks.now();
+        let is_reset = request.method == "POST" && request.path.ends_with("/reset");
         let answer = if admin::is_long(&request) {
             // What takes long for a large stock or journal must not keep a health check waiting.
             let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
@@ -585,6 +614,12 @@ impl Admin {
         } else {
             admin::handle(&shared.world, request, ready, now)
         };
+        // Nobody is told of a reset that a crash may take back.
+        if let Some(ledger) = shared.world.ledger.as_ref().filter(|_| is_reset)
+            && let Err(error) = ledger.settled(ledger.last()).await
+        {
+            return to_reply(admin::failed(&error.to_string())).map(whole);
+        }
         to_reply(answer).map(whole)
     }
 
