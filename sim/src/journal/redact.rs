@@ -238,7 +238,17 @@ impl Redactor {
             }
             "zip" if text.len() == 5 => format!("{:05}", hash % 100_000),
             "vin" if text.len() == 17 => vin_mark(hash),
-            _ => format!("[redacted {letters}]"),
+            _ => {
+                // That somebody can be reached by it has to be seen.
+                let mut mark = format!("[redacted {letters}]");
+                for (sign, name) in [('@', "email"), ('+', "phone")] {
+                    let found = text.match_indices(sign).find_map(|(at, _)| contact_at(text, at));
+                    if let Some((from, to)) = found {
+                        mark = format!("{mark} {}", self.mark(name, &text[from..to]));
+                    }
+                }
+                mark
+            }
         }
     }
 }
@@ -368,6 +378,8 @@ mod tests {
         assert_ne!(mark(1, "a"), mark(1, "b"));
         assert_ne!(mark(1, "a"), mark(2, "a"));
         assert!(!mark(1, "24500").chars().any(|c| c.is_ascii_digit()));
+        let reachable = mark(1, "I am ana@fernsby.test or +16195551234");
+        assert!(reachable.ends_with("@example.com") || reachable.contains("@example.com +1"), "{reachable}");
     }
 
     #[test]

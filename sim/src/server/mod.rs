@@ -360,27 +360,22 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Has the market move on where a business day has ended, on a thread that serves nobody.
-fn end_days(shared: &Arc<Shared>) {
-    let now = shared.clocks.now();
-    for place in 0..shared.world.sites().len() {
-        if shared.world.sites()[place].is_due(now) {
-            let shared = shared.clone();
-            tokio::task::spawn_blocking(move || {
-                if let Err(error) = shared.world.sites()[place].catch_up(now) {
-                    tracing::error!("the stock stays as it is: {error}");
-                }
-            });
-        }
+/// Has the market move on where a business day has ended, and conduct judged, if anybody wants it, on a thread that serves nobody.
+/// On a busy machine this may take longer than until the next time: it is not begun twice, or threads would pile up.
+fn look_after(shared: &Arc<Shared>, under_way: &mut Option<tokio::task::JoinHandle<()>>) {
+    if under_way.as_ref().is_some_and(|task| !task.is_finished()) {
+        return;
     }
-}
-
-/// Has conduct judged, if anybody wants it, on a thread that serves nobody.
-fn judge(shared: &Arc<Shared>) {
     let shared = shared.clone();
-    tokio::task::spawn_blocking(move || {
+    *under_way = Some(tokio::task::spawn_blocking(move || {
+        let now = shared.clocks.now();
+        for site in shared.world.sites().iter().filter(|site| site.is_due(now)) {
+            if let Err(error) = site.catch_up(now) {
+                tracing::error!("the stock stays as it is: {error}");
+            }
+        }
         shared.world.conduct.keep_up(&shared.world.journal, shared.clocks.traffic_ns());
-    });
+    }));
 }
 
 /// Accepts connections and deals them out to the workers in turn.
@@ -400,14 +395,14 @@ fn accept(
         };
         let traffic = &shared.world.traffic;
         let mut warned: Option<Instant> = None;
+        let mut under_way = None;
         let mut days = tokio::time::interval(LOOK_AT_DAY_EVERY);
         days.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = days.tick() => {
-                    end_days(shared);
-                    judge(shared);
+                    look_after(shared, &mut under_way);
                     continue;
                 }
                 _ = phase.changed() => return,

@@ -9,7 +9,7 @@ const SECRETS: [&str; 9] = [
     "Anastasia",
     "Fernsby",
     "fernsby",
-    "ana@",
+    "ana@fernsby",
     "6195551234",
     "92199",
     "Quiet Lane",
