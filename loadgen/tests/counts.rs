@@ -220,3 +220,46 @@ fn half_the_connections_reset_before_the_reply_are_half_the_requests_lost() {
     assert_eq!(summary["latency"]["response"]["count"], 400);
     assert_eq!(summary["connections"]["closed_by_server"], fired);
 }
+
+#[test]
+fn a_door_is_found_by_its_url_alone_or_said_to_be_missing() {
+    let (_runtime, dealer) =
+        dealer("  - { id: none, when: { skill: lead.submit, first: 1 }, effect: latency }\n");
+    let base = dealer.base_url().to_owned();
+    for (binding, url) in [("pap", format!("{base}/pap/v3")), ("mcp", format!("{base}/mcp"))] {
+        let flags = ["--endpoint-raw", &url, "--contract", "3.0", "--binding", binding];
+        let usual = ["--users", "1", "--sessions", "5", "--format", "json", "--quiet"];
+        let output = loadgen(&[&["run", &scenario("smoke")], &flags[..], &usual].concat());
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["outcomes"], json!({"ok": 5}), "{binding}");
+        assert_eq!(summary["binding"], binding);
+        let calls = calls_of_journal(&dealer, binding);
+        assert_eq!(calls.len(), 5, "{binding}");
+    }
+    let output = loadgen(&["run", &scenario("smoke"), "--contract", "2.0", "--binding", "pap", "--quiet"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && told.contains("links no pap interface"), "{told}");
+}
+
+#[test]
+fn what_a_door_would_never_see_is_told_at_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("raw.yaml");
+    let text = "name: raw\nflows:\n  f:\n    - step: s\n      skill: inventory.search\n      request: {}\n      raw:\n        \
+                envelope: { params: { message: { role: ROLE_AGENT } } }\n        headers: { A2A-Version: \"9\" }\n";
+    std::fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    let check = |binding: &str| {
+        let output = loadgen(&["check", &path, "--binding", binding]);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(check("a2a").0, Some(0));
+    for (binding, why) in [("pap", "PAP has none"), ("mcp", "those of SendMessage")] {
+        let (code, told) = check(binding);
+        let is_told =
+            [why, "A2A-Version is read through a2a alone", "step f/s"].iter().all(|part| told.contains(part));
+        assert!(code == Some(1) && is_told, "{told}");
+    }
+    let (code, told) = check("grpc");
+    assert!(code == Some(1) && told.contains("give a2a, mcp or pap"), "{told}");
+}

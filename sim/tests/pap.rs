@@ -63,13 +63,27 @@ fn is_own(url: &str) -> bool {
     !OTHERS.iter().any(|other| url.starts_with(other))
 }
 
+/// A request under the host that the URL names: the MCP door asks for that.
+fn asked(method: &str, url: &str, body: &str) -> (u16, String) {
+    let (mut stream, path) = connect(url);
+    let host = url.split('/').nth(2).unwrap();
+    let head = "Content-Type: application/json\r\nConnection: close\r\n";
+    let length = body.len();
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{head}Content-Length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).unwrap();
+    let (status, head, _) = read_reply(&mut stream).unwrap();
+    (status, head)
+}
+
 /// Whether something that knows what it is asked stands at a URL: a document, or an endpoint that takes a POST.
 fn answers(url: &str) -> bool {
-    match get(url) {
-        (200, ..) => true,
-        (405, head, _) => {
-            let (status, ..) = http("POST", url, &[("Content-Type", "application/json")], "{}");
-            field(&head, "allow") == Some("POST") && !matches!(status, 300..400 | 404 | 405 | 500..)
+    match asked("GET", url, "") {
+        (200, _) => true,
+        (405, head) => {
+            let (status, _) = asked("POST", url, "{}");
+            let allows = field(&head, "allow").is_some_and(|allow| allow.contains("POST"));
+            allows && !matches!(status, 300..=399 | 401 | 403..=405 | 500..)
         }
         _ => false,
     }
@@ -213,6 +227,10 @@ fn files_of_the_user_correct_what_is_guessed() {
     let catalog = json_of(&get(&format!("{}/.well-known/ai-catalog.json", base(&sim))).2);
     assert_eq!(catalog["specVersion"], "1.0");
 
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/schemas/documents.schema.json");
+    let schema = jsonschema::validator_for(&json_of(&std::fs::read_to_string(schema).unwrap())).unwrap();
+    assert!(schema.is_valid(&json_of(&std::fs::read_to_string(&patches).unwrap())));
+
     let refused = |flags: &[&str]| {
         let output =
             Command::new(env!("CARGO_BIN_EXE_dealer-sim")).arg("serve").args(flags).output().unwrap();
@@ -220,6 +238,7 @@ fn files_of_the_user_correct_what_is_guessed() {
         String::from_utf8(output.stderr).unwrap()
     };
     let wrong = file("wrong.json", r#"{"cart": {}, "poppy": 7}"#);
+    assert_eq!(schema.iter_errors(&json_of(&std::fs::read_to_string(&wrong).unwrap())).count(), 2);
     let told = refused(&["--documents", &wrong]);
     assert!(told.contains("\"cart\"") && told.contains("\"poppy\"") && told.contains("wrong.json"), "{told}");
     assert!(refused(&["--poppy", &file("list.json", "[]")]).contains("list.json"));

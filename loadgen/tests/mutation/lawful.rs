@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     keeps("idempotency_conflict", FIRST_LEAD),
     keeps("rate_limited(retry_after=10ms)", OFTEN),
     keeps("rate_limited(retry_after=1s, hint=seconds)", RARELY),
-    remarks("rate_limited(hint=none)", OFTEN, &["error.retry-hint"]),
+    remarks("rate_limited(hint=none)", OFTEN, &["error.retry-hint", "pap.retry-after"]),
     unjudged("rate_limited(retry_after=10ms)", CALLS, "not judged"),
     keeps("internal_error", OFTEN),
     keeps("internal_error", EVERY_SECOND),

@@ -73,13 +73,13 @@ pub(super) const RULES: &[Rule] = since_3_0![
         "pap.invalid",
         "an object that breaks its schema is refused (4xx), by a typed error",
         "BINDINGS c.3",
-        law(|seen| seen.judge_knock("pap.invalid", invalid)),
+        law(|seen| typed_refusal(seen, "pap.invalid")),
     ),
     must(
         "pap.other-type",
         "the object of another skill is not taken for the path's own",
         "BINDINGS c.1",
-        law(|seen| seen.judge_knock("pap.other-type", invalid)),
+        law(|seen| typed_refusal(seen, "pap.other-type")),
     ),
     must(
         "pap.error-status",
@@ -105,21 +105,19 @@ pub(super) const RULES: &[Rule] = since_3_0![
         "pap.session",
         "a Poppy-Session that the call does not need is no reason to refuse it",
         "BINDINGS a.3",
-        law(|seen| seen.judge_knock("pap.session", unrefused)),
+        law(|seen| seen.judge_knock("pap.session", |_, came| challenged(came))),
     ),
     must(
         "pap.accept-any",
         "Accept: */* is answered",
         "BINDINGS c.3; RFC 9110 12.5.1",
-        law(|seen| seen.judge_knock("pap.accept-any", unrefused)),
+        law(|seen| of_other_status(seen, "pap.accept-any", 406)),
     ),
     must(
         "pap.consent",
         "a lead without consent is refused",
         "BINDINGS c.4; AAP f",
-        law(|seen| seen.judge_knock("pap.consent", |_, came| {
-            (came.status < 400 || came.typed_code().is_none()).then(|| "no typed refusal".to_owned())
-        })),
+        law(|seen| typed_refusal(seen, "pap.consent")),
     ),
     must(
         "pap.one-store",
@@ -139,7 +137,8 @@ pub(super) const RULES: &[Rule] = since_3_0![
         "BINDINGS c.3; RFC 6585 4",
         law(|seen| {
             every(seen, |_, came| {
-                (came.status == 429 && came.retry_after.is_none()).then(|| "no Retry-After".to_owned())
+                let is_limit = came.status == 429 && came.typed_code() == Some("RATE_LIMITED");
+                (is_limit && came.retry_after.is_none()).then(|| "no Retry-After".to_owned())
             })
         }),
     ),
@@ -287,15 +286,16 @@ fn ordinary(seen: &Evidence) -> impl Iterator<Item = (&Knock, &Came)> {
 }
 
 fn served(seen: &Evidence) -> Finding {
-    let mut breaches = Vec::new();
-    let mut looked_at = 0;
-    for (knock, came) in ordinary(seen).filter(|(_, came)| !came.is_of_the_moment()) {
-        looked_at += 1;
-        if !knock.is_served() && came.typed_code().is_none() {
-            breaches.push(knock.quote());
-        }
-    }
-    Finding::of(breaches, looked_at, "the dealer has no PAP door, or it did not answer")
+    let said: Vec<_> = ordinary(seen).filter(|(_, came)| !came.is_of_the_moment()).collect();
+    let is_answer = |knock: &Knock, came: &Came| knock.is_served() || came.typed_code().is_some();
+    // What stands before a dealer may refuse a call in its own words now and then, but not each of them.
+    let any = said.iter().any(|(knock, came)| is_answer(knock, came));
+    let breaches = said
+        .iter()
+        .filter(|(knock, came)| !is_answer(knock, came) && (came.status == 200 || !any))
+        .map(|(knock, _)| knock.quote())
+        .collect();
+    Finding::of(breaches, said.len(), "the dealer has no PAP door, or it did not answer")
 }
 
 fn payload(seen: &Evidence) -> Finding {
@@ -316,17 +316,34 @@ fn payload(seen: &Evidence) -> Finding {
     Finding::of(breaches, looked_at, "no skill was served")
 }
 
-fn invalid(_: &Knock, came: &Came) -> Option<String> {
-    let is_refused = (400..500).contains(&came.status) && came.typed_code().is_some();
-    (!is_refused).then(|| "no typed refusal".to_owned())
+/// A typed error with a status of the client's fault.
+fn typed_refusal(seen: &Evidence, label: &str) -> Finding {
+    let came = seen.knock(label).and_then(|knock| knock.answer.as_ref().ok());
+    // Whoever answers with a page stands before the dealer.
+    if let Some(came) = came.filter(|came| came.status >= 300 && came.json.is_none()) {
+        return Finding::not_run(format!("HTTP {} without JSON", came.status));
+    }
+    seen.judge_knock(label, |_, came| {
+        let is_refused = (400..500).contains(&came.status) && came.typed_code().is_some();
+        (!is_refused).then(|| "no typed refusal".to_owned())
+    })
 }
 
-/// Served, or refused by the dealer for a reason of its own.
-fn unrefused(knock: &Knock, came: &Came) -> Option<String> {
-    (!knock.is_served() && came.typed_code().is_none()).then(|| "refused".to_owned())
+/// Refused for want of a credential.
+fn challenged(came: &Came) -> Option<String> {
+    let is_refused = came.status == 401 || came.status == 403 && came.json.is_some();
+    is_refused.then(|| "refused".to_owned())
+}
+
+fn of_other_status(seen: &Evidence, label: &str, unwanted: u16) -> Finding {
+    seen.judge_knock(label, |_, came| (came.status == unwanted).then(|| format!("HTTP {unwanted}")))
 }
 
 fn status(came: &Came) -> Option<String> {
+    // A gateway may put a status of its own around a reply.
+    if came.is_of_the_moment() {
+        return None;
+    }
     let code = dealer_sim::protocol::error::AapCode::from_name(came.typed_code()?)?;
     let wanted = pap::status(code);
     // What is no JSON breaks its schema, and has a status of its own; a refused contact may be either (BINDINGS c.3).
