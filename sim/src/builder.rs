@@ -17,6 +17,7 @@ use crate::inventory::{Inventory, Profile};
 use crate::journal::{self, Journal};
 use crate::protocol::discovery::Amendments;
 use crate::protocol::{Bindings, Contract, HeaderMode, Skill, card};
+use crate::server::leads_file::LeadsFile;
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
 use crate::world::{Blueprint, FaultSpec, MoveClockError, Site, Stock, World};
@@ -52,6 +53,8 @@ pub struct DealerBuilder {
     limits: Limits,
     faults: FaultSpec,
     journal: journal::Limits,
+    leads: Option<LeadsFile>,
+    redact: bool,
 }
 
 impl Dealer {
@@ -69,6 +72,8 @@ impl Dealer {
             limits: Limits::default(),
             faults: FaultSpec::default(),
             journal: journal::Limits::default(),
+            leads: None,
+            redact: false,
         }
     }
 
@@ -227,6 +232,20 @@ impl DealerBuilder {
         self
     }
 
+    /// A file that a server appends every lead to before it is acknowledged, and whose leads it knows at its start.
+    #[must_use]
+    pub fn leads(mut self, file: LeadsFile) -> Self {
+        self.leads = Some(file);
+        self
+    }
+
+    /// Takes the people in what is asked out of a server's journal and out of what its admin endpoint shows of leads.
+    #[must_use]
+    pub fn redact(mut self, redact: bool) -> Self {
+        self.redact = redact;
+        self
+    }
+
     fn blueprint(self) -> Result<(Blueprint, jiff::Timestamp), BuildError> {
         let mut spec = self.spec;
         spec.headers = self.headers.unwrap_or(spec.contract.default_headers);
@@ -248,6 +267,7 @@ impl DealerBuilder {
                 threads: self.threads,
                 faults: self.faults,
                 amendments: self.amendments,
+                ledger: None,
             },
             issued,
         ))
@@ -276,6 +296,8 @@ impl DealerBuilder {
             threads: self.threads,
             limits: self.limits.clone(),
             journal: self.journal,
+            leads: self.leads.clone(),
+            redact: self.redact,
         };
         self.serve(options)
     }

@@ -20,6 +20,7 @@ use crate::flags_file::{self, ConfigError};
 use crate::log::LogFormat;
 use crate::protocol::discovery::Paper;
 use crate::protocol::{Bindings, Contract, HeaderMode, Skill};
+use crate::server::leads_file::SyncPolicy;
 use crate::world::MOST_DEALERS;
 
 /// A car dealer that does not exist, to test buyer agents against.
@@ -202,6 +203,23 @@ pub struct ServeArgs {
     /// How many bytes of a reply the journal keeps, such as 64KiB; rules of conduct about listings need whole replies.
     #[arg(long, env = "DEALER_SIM_JOURNAL_REPLY_BYTES", default_value = "1KiB", value_name = "SIZE", value_parser = parse_size)]
     pub journal_reply_bytes: u64,
+    /// Take names, addresses, free texts and the like out of the journal, before they are stored, and out of what /leads shows. Marks stand for
+    /// them, so that a repetition is still known for one.
+    #[arg(long, env = "DEALER_SIM_REDACT")]
+    pub redact: bool,
+    /// Append every lead to this file before it is acknowledged, and know the leads in it at the start: those of a dealer that
+    /// was killed, with their idempotency keys and bookings.
+    #[arg(long, env = "DEALER_SIM_LEADS", value_name = "FILE")]
+    pub leads: Option<PathBuf>,
+    /// When the file of --leads is made to reach the disk: before each reply ("always"), every so often ("interval=1s"), or
+    /// when the system likes ("never"). Whatever is chosen, a killed process loses nothing; this is about power cuts.
+    #[arg(
+        long,
+        env = "DEALER_SIM_LEADS_SYNC",
+        default_value = "always",
+        value_name = "always|interval=TIME|never"
+    )]
+    pub leads_sync: SyncPolicy,
     /// Worker threads [default: one per core]
     #[arg(long, env = "DEALER_SIM_THREADS", value_name = "N", value_parser = count::<u16>("a number of threads", 1, 1024))]
     pub threads: Option<u16>,

@@ -35,6 +35,7 @@ use crate::faults::effects::business::{rate_limited, too_many_requests};
 use crate::faults::effects::reply::repeat_in_text;
 use crate::faults::{Apply, Carried, Decision, Facts, FaultDesk};
 use crate::journal::{Notes, Outcome};
+use crate::ledger::Ticket;
 use crate::protocol::call;
 use crate::protocol::error::{AapCode, AapError, Detail, Occurrence, ProtocolError};
 use crate::protocol::json::{Doc, Value};
@@ -100,11 +101,13 @@ pub struct Reply {
     pub activated: Option<&'static str>,
     /// What faults do beyond the body.
     pub carried: Option<Box<Carried>>,
+    /// The record of a lead that has to be safe before the reply goes out.
+    pub commit: Option<Ticket>,
 }
 
 impl Default for Reply {
     fn default() -> Reply {
-        Reply { status: 200, retry_after_s: None, activated: None, carried: None }
+        Reply { status: 200, retry_after_s: None, activated: None, carried: None, commit: None }
     }
 }
 
@@ -143,6 +146,7 @@ pub fn dispatch(
     if let Some(notes) = notes {
         notes.clear();
     }
+    work.commit = None;
     let mut run = Run {
         dealer,
         request,
@@ -159,12 +163,19 @@ pub fn dispatch(
         Entrance::Mcp => mcp::answer(&mut run, doc, out),
         Entrance::Pap(skill) => pap::answer(&mut run, doc, skill, out),
     }
-    run.reply
+    let Run { reply, work, .. } = run;
+    Reply { commit: work.commit, ..reply }
 }
 
-/// The reply when a handler fails in a way nobody foresaw.
-pub fn internal_error(dealer: &Dealer, request: &Request<'_>, now: Now, out: &mut Vec<u8>) -> Reply {
-    let error = AapError::new(AapCode::InternalError, "the dealer failed unexpectedly");
+/// The reply when a handler fails in a way nobody foresaw, or what it did could not be written down.
+pub fn internal_error(
+    dealer: &Dealer,
+    request: &Request<'_>,
+    why: &str,
+    now: Now,
+    out: &mut Vec<u8>,
+) -> Reply {
+    let error = AapError::new(AapCode::InternalError, why);
     let error_id = Ids::new(dealer.spec().seed, request.nonce, u64::MAX).make("err_");
     let created_at = to_rfc3339(now.business);
     let occurrence = Occurrence { error_id: error_id.as_str(), created_at: &created_at };
@@ -362,12 +373,12 @@ impl Run<'_> {
     fn ids(&mut self, skill: &str, payload: Option<Value<'_>>, index: u64) -> Ids {
         let spec = self.dealer.spec();
         if !spec.clock.is_frozen() {
-            return Ids::new(spec.seed, self.request.nonce, index);
+            return self.dealer.ids(self.request.nonce, index);
         }
         let key = self.stable_key(skill, payload);
         let attempt = self.dealer.attempts().next(key);
         self.counted = Some((key, attempt));
-        Ids::new(spec.seed, key, attempt)
+        self.dealer.ids(key, attempt)
     }
 
     /// The same, and what faults touch the call. Where none can, none is looked for.
@@ -401,8 +412,8 @@ impl Run<'_> {
         let decision = desk.decide(spec.seed, facts, magic.as_ref(), self.now.traffic_ns);
         let ids = match spec.clock.is_frozen() {
             // Counted apart: a new plan counts anew, and must not bring back identifiers that are in use.
-            true => Ids::new(spec.seed, key, self.dealer.attempts().next(key)),
-            false => Ids::new(spec.seed, self.request.nonce, index),
+            true => self.dealer.ids(key, self.dealer.attempts().next(key)),
+            false => self.dealer.ids(self.request.nonce, index),
         };
         (ids, (!decision.is_empty()).then(|| Box::new(decision)))
     }

@@ -61,6 +61,7 @@ pub mod faults;
 pub mod flags_file;
 pub mod inventory;
 pub mod journal;
+pub mod ledger;
 pub mod log;
 pub mod protocol;
 pub mod run;

@@ -26,6 +26,7 @@ use crate::journal;
 use crate::log;
 use crate::protocol::HeaderMode;
 use crate::protocol::discovery::{AmendError, Amendments};
+use crate::server::leads_file::{LeadsFile, LeadsFileError};
 use crate::server::limits::Limits;
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
 use crate::world::{Blueprint, Door, FaultSpec, Site, Stock};
@@ -136,7 +137,7 @@ fn blueprint(stock: &StockArgs, spec: DealerSpec, threads: usize) -> Result<Blue
         }
     };
     let (faults, amendments) = (FaultSpec::default(), Arc::default());
-    Ok(Blueprint { spec, dealers: 1, profile, stock, day, threads, faults, amendments })
+    Ok(Blueprint { spec, dealers: 1, profile, stock, day, threads, faults, amendments, ledger: None })
 }
 
 fn export(arguments: &InventoryArgs) -> Result<(), Failed> {
@@ -214,6 +215,8 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
                 ..journal::Limits::default()
             },
         },
+        redact: arguments.redact,
+        leads: arguments.leads.clone().map(|path| LeadsFile { path, sync: arguments.leads_sync }),
     };
     let mut blueprint = blueprint(&arguments.stock, spec, threads)?;
     blueprint.dealers = arguments.dealers;
@@ -351,7 +354,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
     let signals = runtime.block_on(async { Signals::catch() }).map_err(Failed::running)?;
     let server = Server::start(blueprint, options).map_err(|error| match error {
         // Such as a clock in a year for which there are no cars.
-        StartError::World(_) => Failed::input(error),
+        StartError::World(_) | StartError::Leads(LeadsFileError::Damaged { .. }) => Failed::input(error),
         _ => Failed::running(error),
     })?;
     if !is_lawful(server.base_url()) {

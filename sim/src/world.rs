@@ -21,6 +21,7 @@ use crate::dealer::{Dealer, DealerSpec};
 use crate::faults::{FaultDesk, Plan};
 use crate::inventory::{GenerateError, Inventory, Lookup, Profile, Spec};
 use crate::journal::{self, Journal};
+use crate::ledger::{Entry, Ledger, Record};
 use crate::protocol::discovery::{Amendments, Paper};
 use crate::protocol::{Bindings, Contract};
 use crate::share::Share;
@@ -57,6 +58,8 @@ pub struct Blueprint {
     pub faults: FaultSpec,
     /// What the published documents say otherwise than they would.
     pub amendments: Arc<Amendments>,
+    /// Where leads are written down, if they are.
+    pub ledger: Option<Arc<Ledger>>,
 }
 
 /// What may go wrong, and how it may be asked for.
@@ -154,6 +157,10 @@ pub struct World {
     pub conduct: ConductDesk,
     /// Leads received since the start, by all dealers, whichever was in force.
     leads_in_all: Arc<AtomicU64>,
+    /// Where leads are written down, if they are.
+    pub ledger: Option<Arc<Ledger>>,
+    /// Leads known from before the start, of all dealers.
+    recovered: AtomicU64,
     /// Held while a vehicle is added: VINs are unique over all dealers.
     adding: Mutex<()>,
 }
@@ -186,6 +193,7 @@ impl World {
         }
         let leads_in_all = Arc::<AtomicU64>::default();
         blueprint.spec.share = Share::among(dealers);
+        let ledger = blueprint.ledger.clone();
         let blueprint = Arc::new(blueprint);
         let sites = spread(usize::from(dealers), blueprint.threads, |number| {
             Site::new(blueprint.clone(), number as u16, &base_url, issued, leads_in_all.clone())
@@ -194,7 +202,19 @@ impl World {
         let journal = Journal::new(journal::Limits::OFF, 1);
         let traffic = Traffic::default();
         let (conduct, adding) = (ConductDesk::default(), Mutex::default());
-        Ok(World { sites, by_id, base_url, traffic, journal, conduct, leads_in_all, adding })
+        let recovered = AtomicU64::new(0);
+        Ok(World {
+            sites,
+            by_id,
+            base_url,
+            traffic,
+            journal,
+            conduct,
+            leads_in_all,
+            ledger,
+            recovered,
+            adding,
+        })
     }
 
     /// The first dealer's site, which answers at the root.
@@ -242,7 +262,21 @@ impl World {
 
     /// Leads received since the process started.
     pub fn leads_in_all(&self) -> u64 {
-        self.leads_in_all.load(Ordering::Relaxed)
+        self.leads_in_all.load(Ordering::Relaxed).saturating_sub(self.recovered.load(Ordering::Relaxed))
+    }
+
+    /// Has a dealer know again what was recorded before the start; whether there is such a dealer.
+    pub fn recover(&self, record: &Record<'_>) -> bool {
+        let Some(site) = self.site(&record.dealer) else { return false };
+        site.scene().dealer.recover(&record.entry);
+        // All were counted when they were stored, those of before a reset, too.
+        self.recovered.store(self.leads_in_all.load(Ordering::Relaxed), Ordering::Relaxed);
+        true
+    }
+
+    /// Leads known from before the start and not forgotten by a reset since.
+    pub fn recovered(&self) -> u64 {
+        self.sites.iter().map(|site| site.scene().dealer.recovered()).sum()
     }
 }
 
@@ -372,7 +406,8 @@ impl Site {
     }
 
     /// Has dealers go back to the start: leads, conversations, diary and counters are empty again, the stock is that of the
-    /// seed, of the one in force unless another is given, and their clocks were never moved. `now` is that of such a clock.
+    /// seed, of the one in force unless another is given, and their clocks were never moved. `now` is that of such a clock. Where leads
+    /// are written down, the reset is, too: what was recorded before it is not known again after a restart.
     ///
     /// # Errors
     /// When the stock of another seed cannot be generated; the dealers in force then stay, all of them.
@@ -394,6 +429,10 @@ impl Site {
         })?;
         for (site, scene) in sites.iter().zip(made) {
             site.faults.engine.reset(now.traffic_ns);
+            // Before anybody can leave a lead that belongs to the time after it.
+            if let Some(ledger) = &site.plot.blueprint.ledger {
+                ledger.enter(&site.plot.id, &Entry::Reset);
+            }
             site.scene.store(Arc::new(scene));
             site.clock.put(now, now.business);
         }
@@ -437,7 +476,9 @@ impl Plot {
     fn open(&self, seed: u64, stock: Arc<Inventory>, issued: Timestamp) -> Scene {
         let Blueprint { spec, profile, day, .. } = &*self.blueprint;
         let spec = DealerSpec { seed, ..spec.clone() };
-        let dealer = Dealer::open(spec, profile.sibling(self.number), stock, *day, self.leads_in_all.clone());
+        let profile = profile.sibling(self.number);
+        let (leads_in_all, ledger) = (self.leads_in_all.clone(), self.blueprint.ledger.clone());
+        let dealer = Dealer::open(spec, profile, stock, *day, leads_in_all, ledger);
         let publish = |base_url: &str| {
             let Blueprint { dealers, amendments, .. } = &*self.blueprint;
             let place = Place { base_url: base_url.to_owned(), root: self.root.clone(), dealers: *dealers };

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "command/leads.rs"]
+mod leads;
+#[path = "command/redact.rs"]
+mod redact;
 mod support;
 
 use std::process::{Command, Stdio};

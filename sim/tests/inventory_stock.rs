@@ -34,6 +34,22 @@ fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// No generated text leads to somebody: VINs of a maker that cannot exist (ISO 3780 leaves GA to G0 without a country), hosts reserved for
+/// examples (RFC 2606), and no address or telephone number at all.
+#[test]
+fn nothing_generated_reaches_a_person_or_a_car() {
+    for seed in [1, 42, 7_777] {
+        for vehicle in vehicles(&generate(&Spec { vehicles: 2_000, ..Spec::new(seed, DAY) })) {
+            assert!(vehicle["vin"].as_str().unwrap().starts_with("GDS"), "{vehicle}");
+            let text = vehicle.to_string();
+            for host in text.split("://").skip(1).map(|rest| rest.split(['/', '"']).next().unwrap()) {
+                assert!(host.ends_with(".example"), "{host}");
+            }
+            assert!(!text.contains('@') && !text.contains("+1"), "{text}");
+        }
+    }
+}
+
 /// The stock of a seed may change with a major version only.
 #[test]
 fn the_stock_of_seed_42_is_what_it_was() {

@@ -149,6 +149,7 @@ mod tests {
             );
             assert!(phone.len() == 12 && phone.starts_with("+1") && &phone[5..10] == "55501", "{phone}");
             let vin = vin(draws);
+            assert!(vin.starts_with("0LG"), "no region of the world begins with 0: {vin}");
             assert!(vin.bytes().all(|b| VIN_ALPHABET.contains(&b)) && vin.len() == 17, "{vin}");
         }
     }

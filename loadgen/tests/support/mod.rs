@@ -546,7 +546,10 @@ pub(crate) fn command(flags: &[&str]) -> Command {
 
 /// Runs the command to its end.
 pub(crate) fn loadgen(flags: &[&str]) -> Output {
-    command(flags).output().unwrap()
+    let output = command(flags).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!told.contains("panicked"), "the load generator panicked: {told}");
+    output
 }
 
 /// Runs scenario `smoke` against a server and gives the exit code and the summary.

@@ -8,6 +8,7 @@ use super::Scope;
 use super::faults::fired;
 use crate::dealer::Dealer;
 use crate::journal::Totals;
+use crate::ledger::Counts;
 use crate::world::{Site, Traffic};
 
 /// Writes a family's head.
@@ -72,6 +73,9 @@ pub(super) fn write(scope: &Scope<'_>) -> String {
     if scope.is_all {
         write_traffic(&mut out, &scope.world.traffic);
         write_journal(&mut out, scope.world.journal.totals());
+        if let Some(ledger) = &scope.world.ledger {
+            write_ledger(&mut out, &ledger.counts);
+        }
         let dealers = ("dealer_sim_dealers", "gauge", "Dealers served.");
         single(&mut out, dealers, scope.sites.len() as u64);
     }
@@ -119,6 +123,41 @@ fn write_journal(out: &mut String, totals: Totals) {
     ];
     for (name, kind, help, value) in families {
         single(out, (name, kind, help), value);
+    }
+}
+
+/// What became of the leads that are written down.
+fn write_ledger(out: &mut String, counts: &Counts) {
+    let families = [
+        (
+            "dealer_sim_leads_recovered",
+            "gauge",
+            "Leads known from the leads file at the start.",
+            &counts.recovered,
+        ),
+        (
+            "dealer_sim_leads_passed_over",
+            "gauge",
+            "Records of the leads file whose dealers are not served.",
+            &counts.passed_over,
+        ),
+        (
+            "dealer_sim_leads_torn_bytes",
+            "gauge",
+            "Bytes of a torn record cut off at the start.",
+            &counts.torn_bytes,
+        ),
+        ("dealer_sim_leads_written", "counter", "Records written to the leads file.", &counts.written),
+        ("dealer_sim_leads_syncs", "counter", "Times that the leads file was synced.", &counts.synced),
+        (
+            "dealer_sim_leads_write_failures",
+            "counter",
+            "Attempts to write or sync the leads file that failed.",
+            &counts.failed,
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        single(out, (name, kind, help), value.load(Ordering::Relaxed));
     }
 }
 

@@ -155,8 +155,8 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
         "/readyz" => json_reply(503, &json!({ "status": "stopping" })),
         "/reset" => reset(scope, request.body, now),
         "/fixtures" => state::fixtures(scope, now),
-        "/leads" => state::leads(scope.sites, limit),
-        "/conversations" => state::conversations(scope.sites, limit),
+        "/leads" => state::leads(scope.sites, limit, scope.world.journal.redactor()),
+        "/conversations" => state::conversations(scope.sites, limit, scope.world.journal.redactor()),
         "/metrics" => AdminReply {
             status: 200,
             content_type: "application/openmetrics-text; version=1.0.0; charset=utf-8",

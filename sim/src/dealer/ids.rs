@@ -46,6 +46,13 @@ pub struct Id {
 }
 
 impl Id {
+    /// The identifier of a text that [`Ids::make`] made.
+    pub fn from_text(text: &str) -> Option<Id> {
+        let mut id = Id { bytes: [0; 32], len: text.len() };
+        id.bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        Some(id)
+    }
+
     /// Its text.
     pub fn as_str(&self) -> &str {
         // The alphabet and the prefixes are ASCII.
@@ -66,6 +73,9 @@ mod tests {
             [(42, 7, 0), (43, 7, 0), (42, 8, 0), (42, 7, 1)].map(|(s, k, a)| make(s, k, a)).into();
         assert_eq!(all.len(), 4);
         let mut ids = Ids::new(1, 2, 3);
+        let id = ids.make("lead_");
         assert_ne!(ids.make(""), ids.make(""));
+        assert_eq!(Id::from_text(id.as_str()), Some(id));
+        assert_eq!(Id::from_text(&"x".repeat(33)), None);
     }
 }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::clock::to_rfc3339;
 use super::ids::Id;
+use crate::ledger::Ticket;
 use crate::share::Share;
 
 /// Leads kept in full, and keys that bind, for a dealer alone.
@@ -46,6 +47,8 @@ pub struct Receipt {
     pub lead_id: Id,
     /// The response payload that was given.
     pub response: Box<RawValue>,
+    /// Its record, where leads are written down during this run: whoever hears of the lead waits until it is safe.
+    pub ticket: Option<Ticket>,
 }
 
 /// A lead as the admin endpoint shows it.
@@ -61,7 +64,7 @@ pub struct LeadView<'a> {
 
 impl Lead {
     fn bytes(&self) -> usize {
-        let Receipt { lead_id, response } = &*self.receipt;
+        let Receipt { lead_id, response, .. } = &*self.receipt;
         lead_id.as_str().len() + self.context_id.len() + self.request.get().len() + response.get().len()
     }
 
@@ -260,7 +263,7 @@ mod tests {
             received_at: Timestamp::UNIX_EPOCH,
             context_id: "".into(),
             request: raw(format!("{{\"n\":{n}}}")),
-            receipt: Arc::new(Receipt { lead_id: lead_id(n), response: raw("{}".to_owned()) }),
+            receipt: Arc::new(Receipt { lead_id: lead_id(n), response: raw("{}".to_owned()), ticket: None }),
         }
     }
 

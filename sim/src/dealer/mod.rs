@@ -20,12 +20,15 @@ use jiff::civil::Date;
 
 use crate::faults::counters::Occurrences;
 use crate::inventory::{FacetKeys, GenerateError, Inventory, Profile, Rooftop};
+use crate::ledger::{Entry, Ledger};
 use crate::protocol::{Bindings, Contract, HeaderMode, Skill, mcp, payload};
 use crate::share::Share;
+use crate::stable::mix;
 use clock::ClockMode;
 use conversation::Conversations;
 use counters::Counters;
 use diary::{Diary, Place};
+use ids::Ids;
 use leads::Leads;
 use limiter::{Buckets, LimitKey, RateLimit};
 use lot::Lot;
@@ -53,6 +56,22 @@ pub struct DealerSpec {
     pub page_cap: u32,
     /// How much of what is bounded it may keep.
     pub share: Share,
+    /// A bug, to show that tests find it.
+    #[doc(hidden)]
+    pub planted: Planted,
+}
+
+/// Bugs that tests plant, to show that they would be found.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Planted {
+    /// None.
+    #[default]
+    Nothing,
+    /// A lead is acknowledged before it is stored.
+    AcknowledgesEarly,
+    /// Idempotency keys are the same when a short hash of them is.
+    ComparesKeysByHash,
 }
 
 impl Default for DealerSpec {
@@ -67,6 +86,7 @@ impl Default for DealerSpec {
             rate_limit: None,
             page_cap: 100,
             share: Share::default(),
+            planted: Planted::Nothing,
         }
     }
 }
@@ -115,18 +135,24 @@ pub struct Dealer {
     attempts: Occurrences,
     counters: Counters,
     leads_in_all: Arc<AtomicU64>,
+    /// Where leads are written down, if they are.
+    ledger: Option<Arc<Ledger>>,
+    /// Leads that it knew when it started.
+    recovered: AtomicU64,
     /// By rule, limit and key.
     fault_buckets: Mutex<Buckets<(u64, Bucket, u64)>>,
 }
 
 impl Dealer {
-    /// Opens a dealer. `day` is the clock's day at the start; `leads_in_all` counts leads beyond the life of this dealer.
+    /// Opens a dealer. `day` is the clock's day at the start; `leads_in_all` counts leads beyond the life of this dealer, and `ledger`
+    /// has them written down.
     pub fn open(
         spec: DealerSpec,
         profile: Profile,
         inventory: Arc<Inventory>,
         day: Date,
         leads_in_all: Arc<AtomicU64>,
+        ledger: Option<Arc<Ledger>>,
     ) -> Dealer {
         let diary = Diary::new(spec.seed, day, places(&profile), spec.share);
         let lot = Lot::new(inventory, day, spec.seed, profile.dealer_id.clone());
@@ -140,6 +166,8 @@ impl Dealer {
             attempts: Occurrences::new(spec.share),
             counters: Counters::default(),
             leads_in_all,
+            ledger,
+            recovered: AtomicU64::new(0),
             fault_buckets: Mutex::new(Buckets::new(spec.share)),
             spec,
             profile,
@@ -208,6 +236,42 @@ impl Dealer {
     /// Counts a lead that was received, and says how many came before it, to any dealer.
     pub(crate) fn count_lead(&self) -> u64 {
         self.leads_in_all.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where its leads are written down, if they are.
+    pub(crate) fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_deref()
+    }
+
+    /// Identifiers for the `attempt`-th request of this key. A dealer that knows leads from before it started makes others than it
+    /// made then: with a frozen clock they would come again.
+    pub(crate) fn ids(&self, key: u64, attempt: u64) -> Ids {
+        let seed = match self.recovered.load(Ordering::Relaxed) {
+            0 => self.spec.seed,
+            recovered => mix(self.spec.seed ^ mix(recovered)),
+        };
+        Ids::new(seed, key, attempt)
+    }
+
+    /// Knows again what was recorded of it before the start.
+    pub(crate) fn recover(&self, entry: &Entry<'_>) {
+        match entry {
+            Entry::Lead(lead) => {
+                skills::recover_lead(self, lead);
+                self.recovered.fetch_add(1, Ordering::Relaxed);
+            }
+            Entry::Reset => {
+                let mut desk = self.desk();
+                desk.leads = Leads::new(self.spec.share);
+                desk.diary.reset();
+                self.recovered.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Leads that it knew when it started.
+    pub(crate) fn recovered(&self) -> u64 {
+        self.recovered.load(Ordering::Relaxed)
     }
 
     /// Takes a token from the bucket that a fault describes, of the rule `owner` (0: of the requests that ask themselves).

@@ -125,7 +125,7 @@ impl Entry {
             method: named(view.method()),
             conversation: named(view.conversation()),
             message_id: named(view.message_id()),
-            key: record.key.or_else(|| key_of(view)),
+            key: record.key.or_else(|| key_in(view)),
             attempt: (record.attempt != 0).then_some(record.attempt),
             request: Said::of(view.request()),
             outcome: record.outcome,
@@ -163,14 +163,18 @@ impl Said {
 }
 
 /// The stable key of a call, worked out from what it asked: to do so for every call costs more than to record it.
-fn key_of(view: View<'_>) -> Option<u64> {
+fn key_in(view: View<'_>) -> Option<u64> {
     let (skill, request) = (view.record.skill?, view.request());
     if request.bytes > request.body.len() as u64 {
         return None;
     }
+    key_of(view.record.binding?, std::str::from_utf8(view.dealer()).ok()?, skill, request.body)
+}
+
+/// The stable key of a call with this body.
+pub(super) fn key_of(binding: Binding, dealer: &str, skill: Skill, body: &[u8]) -> Option<u64> {
     let mut doc = Doc::default();
-    let payload = payload_in(view.record.binding?, doc.parse(request.body).ok()?)?;
-    let dealer = std::str::from_utf8(view.dealer()).ok()?;
+    let payload = payload_in(binding, doc.parse(body).ok()?)?;
     Some(stable_key(dealer, skill.id(), Some(payload), &mut Vec::new()))
 }
 

@@ -159,6 +159,14 @@ impl<'a> Body<'a> {
     pub fn whole(body: &'a [u8]) -> Body<'a> {
         Body { bytes: body.len() as u64, body }
     }
+
+    /// What stands for it: whole, if it was.
+    pub(super) fn replaced_by<'b>(&self, body: &'b [u8]) -> Body<'b> {
+        match self.bytes == self.body.len() as u64 {
+            true => Body::whole(body),
+            false => Body { bytes: self.bytes.max(body.len() as u64 + 1), body },
+        }
+    }
 }
 
 /// All that is recorded of one call. Texts longer than [`super::MAX_TEXT`] bytes are cut there.

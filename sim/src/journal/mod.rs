@@ -10,6 +10,7 @@ mod exchange;
 mod filter;
 mod matching;
 mod notes;
+mod redact;
 mod ring;
 mod stream;
 mod verify;
@@ -23,9 +24,11 @@ pub(crate) use filter::decoded;
 pub use filter::{BadFilter, DEFAULT_LIMIT, Filter, MAX_LIMIT};
 pub use matching::{Difference, Match};
 pub use notes::{Notes, Pending, Told};
+pub use redact::{Marks, Redactor};
 pub use stream::Subscriber;
 pub use verify::{BadQuery, Demand, Finding, NearMiss, Query, Verdict, verify};
 
+use entry::key_of;
 use ring::{Record, Ring, View};
 
 /// Bytes of a text (an identifier, a name, a fault's repro) that are kept.
@@ -122,6 +125,7 @@ impl Cell {
 pub struct Journal {
     cells: Vec<Cell>,
     limits: Limits,
+    redactor: Option<Redactor>,
     /// The number that the next entry gets; the first is 1.
     next: AtomicU64,
     /// The number of the last entry that was cleared away on request.
@@ -138,6 +142,46 @@ pub struct Shard {
 impl Shard {
     /// Records a call, once it is known what its client got. Returns its number.
     pub fn record(&self, exchange: &Exchange<'_>) -> u64 {
+        match &self.journal.redactor {
+            None => self.push(exchange),
+            Some(redactor) => self.push_redacted(exchange, redactor),
+        }
+    }
+
+    /// Records a call without the people in it.
+    fn push_redacted(&self, exchange: &Exchange<'_>, redactor: &Redactor) -> u64 {
+        let (request, marks) = redactor.request(exchange.request.body);
+        let reply = redactor.reply(exchange.reply.body, &marks);
+        let text = |text| redactor.text(&marks.applied(text)).into_owned();
+        let (conversation, message_id) = (text(exchange.conversation), text(exchange.message_id));
+        let named = |bytes| redactor.text(&String::from_utf8_lossy(bytes)).into_owned();
+        let program;
+        let client = match exchange.client {
+            Client::Named(name) => {
+                program = named(name);
+                Client::Named(program.as_bytes())
+            }
+            Client::Origin { address, program: given } => {
+                program = named(given);
+                Client::Origin { address, program: program.as_bytes() }
+            }
+            credential @ Client::Credential(_) => credential,
+        };
+        self.push(&Exchange {
+            client,
+            conversation: &conversation,
+            message_id: &message_id,
+            // From here on nobody can work it out.
+            key: exchange.key.or_else(|| {
+                key_of(exchange.binding?, exchange.dealer, exchange.skill?, exchange.request.body)
+            }),
+            request: exchange.request.replaced_by(&request),
+            reply: exchange.reply.replaced_by(&reply),
+            ..*exchange
+        })
+    }
+
+    fn push(&self, exchange: &Exchange<'_>) -> u64 {
         let mut ring = self.journal.cells[self.at].lock();
         // Numbered under the shard's lock: a reader that saw a number given, and then gets the lock, sees its entry.
         let seq = self.journal.next.fetch_add(1, Ordering::SeqCst);
@@ -185,17 +229,28 @@ fn in_order(found: &mut [Copied]) {
 impl Journal {
     /// A journal for this many writers (at least one).
     pub fn new(limits: Limits, writers: usize) -> Arc<Journal> {
+        Journal::redacting(limits, writers, None)
+    }
+
+    /// The same, without the people in what is asked and answered, if a redactor is given.
+    pub fn redacting(limits: Limits, writers: usize, redactor: Option<Redactor>) -> Arc<Journal> {
         let writers = writers.max(1);
         let share = limits.bytes / writers;
         let cells = (0..writers)
             .map(|_| Cell { ring: Mutex::new(Ring::new(&limits, share)), writing: AtomicU64::new(0) })
             .collect();
-        Arc::new(Journal { cells, limits, next: AtomicU64::new(1), cleared: AtomicU64::new(0) })
+        let (next, cleared) = (AtomicU64::new(1), AtomicU64::new(0));
+        Arc::new(Journal { cells, limits, redactor, next, cleared })
     }
 
     /// The shard of a writer. Writers beyond the number given to [`Journal::new`] share shards, and wait for each other.
     pub fn shard(self: &Arc<Journal>, writer: usize) -> Shard {
         Shard { journal: self.clone(), at: writer % self.cells.len() }
+    }
+
+    /// What takes people out of what it keeps, if anything does.
+    pub fn redactor(&self) -> Option<&Redactor> {
+        self.redactor.as_ref()
     }
 
     /// What it may keep.

@@ -58,6 +58,7 @@ impl Admin {
         let request = admin_request(&head, tags.as_deref(), &body);
         let ready = shared.ready.load(Ordering::Relaxed);
         let now = shared.clocks.now();
+        let is_reset = request.method == "POST" && request.path.ends_with("/reset");
         let answer = if admin::is_long(&request) {
             // What takes long for a large stock or journal must not keep a health check waiting.
             let (shared, head, body) = (shared.clone(), head.clone(), body.clone());
@@ -68,6 +69,12 @@ impl Admin {
         } else {
             admin::handle(&shared.world, request, ready, now)
         };
+        // Nobody is told of a reset that a crash may take back.
+        if let Some(ledger) = shared.world.ledger.as_ref().filter(|_| is_reset)
+            && let Err(error) = ledger.settled(ledger.last()).await
+        {
+            return to_reply(admin::failed(&error.to_string())).map(whole);
+        }
         to_reply(answer).map(whole)
     }
 

@@ -9,6 +9,7 @@ mod delivery;
 mod directory;
 mod documents;
 mod events;
+pub mod leads_file;
 pub mod limits;
 mod mcp;
 mod playback;
@@ -28,10 +29,11 @@ use tokio::sync::{mpsc, watch};
 
 use crate::conduct::ConductDesk;
 use crate::dealer::clock::{ClockMode, Now};
-use crate::journal::{self, Journal};
+use crate::journal::{self, Journal, Redactor};
 use crate::protocol::mcp::Guests;
 use crate::stable::mix;
 use crate::world::{Blueprint, World, WorldError};
+use leads_file::{LeadsFile, LeadsFileError};
 use limits::Limits;
 
 /// How long threads are waited for when everything closes.
@@ -60,6 +62,10 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// What the journal keeps.
     pub journal: journal::Limits,
+    /// Where leads are written down, if they are.
+    pub leads: Option<LeadsFile>,
+    /// Whether the people in what is asked are taken out of the journal and of what the admin endpoint shows of leads.
+    pub redact: bool,
 }
 
 /// Why a server did not start.
@@ -79,6 +85,9 @@ pub enum StartError {
     /// The dealers could not be made.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// The file of leads cannot be used.
+    #[error(transparent)]
+    Leads(#[from] LeadsFileError),
 }
 
 /// The machine's clocks, read at the rim and handed down as values.
@@ -133,6 +142,8 @@ pub struct Server {
     stop: watch::Sender<Phase>,
     workers: Vec<JoinHandle<()>>,
     admin_thread: Option<JoinHandle<()>>,
+    /// Writes leads down.
+    writer: Option<JoinHandle<()>>,
 }
 
 /// How far a stop has come.
@@ -190,23 +201,30 @@ impl Server {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running then.
-    pub fn start(blueprint: Blueprint, options: ServerOptions) -> Result<Server, StartError> {
+    pub fn start(mut blueprint: Blueprint, options: ServerOptions) -> Result<Server, StartError> {
         let (listener, address) = listen(options.listen)?;
         let admin = options.admin.map(listen).transpose()?;
         let base_url = options.public_url.unwrap_or_else(|| url_of(address));
         let guests = Guests::new(&base_url, &options.origins, address.ip().is_loopback());
         let clocks = Clocks::start(blueprint.spec.clock);
+        blueprint.ledger = options.leads.as_ref().map(|_| Arc::default());
         let mut world = World::new(blueprint, base_url, clocks.now().business)?;
-        world.journal = Journal::new(options.journal, options.threads);
+        let writer = match (&options.leads, &world.ledger) {
+            (Some(file), Some(ledger)) => Some(leads_file::start(file, &world, ledger)?),
+            _ => None,
+        };
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let process = mix(u64::try_from(since_1970.as_nanos()).unwrap_or(0) ^ u64::from(std::process::id()));
+        let redactor = options.redact.then(|| Redactor::new(mix(process)));
+        world.journal = Journal::redacting(options.journal, options.threads, redactor);
         world.conduct =
             ConductDesk::new(std::time::Duration::from_secs(options.limits.card_max_age_s.into()));
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let shared = Arc::new(Shared {
             world,
             clocks,
             guests,
             limits: options.limits,
-            process: mix(u64::try_from(since_1970.as_nanos()).unwrap_or(0) ^ u64::from(std::process::id())),
+            process,
             ready: AtomicBool::new(true),
             streams: AtomicU64::new(0),
         });
@@ -231,7 +249,7 @@ impl Server {
                 .spawn(move || accept(&runtime_of_acceptor, &shared, listener, &queues, phase))?
         };
         workers.push(acceptor);
-        let mut server = Server { shared, address, admin: None, stop, workers, admin_thread: None };
+        let mut server = Server { shared, address, admin: None, stop, workers, admin_thread: None, writer };
         if let Some((listener, address)) = admin {
             let runtime = runtime()?;
             let shared = server.shared.clone();
@@ -303,6 +321,11 @@ impl Server {
         self.join(Phase::Closed);
         self.workers.extend(self.admin_thread.take());
         self.join(Phase::Over);
+        if let Some(ledger) = &self.shared.world.ledger {
+            ledger.close();
+        }
+        self.workers.extend(self.writer.take());
+        self.join(Phase::Over);
     }
 
     fn join(&mut self, phase: Phase) {
@@ -338,27 +361,22 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Has the market move on where a business day has ended, on a thread that serves nobody.
-fn end_days(shared: &Arc<Shared>) {
-    let now = shared.clocks.now();
-    for place in 0..shared.world.sites().len() {
-        if shared.world.sites()[place].is_due(now) {
-            let shared = shared.clone();
-            tokio::task::spawn_blocking(move || {
-                if let Err(error) = shared.world.sites()[place].catch_up(now) {
-                    tracing::error!("the stock stays as it is: {error}");
-                }
-            });
-        }
+/// Has the market move on where a business day has ended, and conduct judged, if anybody wants it, on a thread that serves nobody.
+/// On a busy machine this may take longer than until the next time: it is not begun twice, or threads would pile up.
+fn look_after(shared: &Arc<Shared>, under_way: &mut Option<tokio::task::JoinHandle<()>>) {
+    if under_way.as_ref().is_some_and(|task| !task.is_finished()) {
+        return;
     }
-}
-
-/// Has conduct judged, if anybody wants it, on a thread that serves nobody.
-fn judge(shared: &Arc<Shared>) {
     let shared = shared.clone();
-    tokio::task::spawn_blocking(move || {
+    *under_way = Some(tokio::task::spawn_blocking(move || {
+        let now = shared.clocks.now();
+        for site in shared.world.sites().iter().filter(|site| site.is_due(now)) {
+            if let Err(error) = site.catch_up(now) {
+                tracing::error!("the stock stays as it is: {error}");
+            }
+        }
         shared.world.conduct.keep_up(&shared.world.journal, shared.clocks.traffic_ns());
-    });
+    }));
 }
 
 /// Accepts connections and deals them out to the workers in turn.
@@ -378,14 +396,14 @@ fn accept(
         };
         let traffic = &shared.world.traffic;
         let mut warned: Option<Instant> = None;
+        let mut under_way = None;
         let mut days = tokio::time::interval(LOOK_AT_DAY_EVERY);
         days.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = days.tick() => {
-                    end_days(shared);
-                    judge(shared);
+                    look_after(shared, &mut under_way);
                     continue;
                 }
                 _ = phase.changed() => return,

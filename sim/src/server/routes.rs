@@ -26,7 +26,8 @@ use super::wire::Wire;
 use crate::dispatch::{self, Entrance, Fields, Scratch, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
-use crate::journal::{Outcome, Told};
+use crate::journal::{Outcome, Pending, Told};
+use crate::ledger::Ticket;
 use crate::protocol::discovery::Paper;
 use crate::protocol::error::AapCode;
 use crate::protocol::{Binding, mcp, pap};
@@ -46,6 +47,8 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Bytes of a refused body that are still read, and for how long.
 const MAX_DISCARDED: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);
+/// Why a lead that was stored is not acknowledged.
+const NOT_WRITTEN: &str = "the dealer could not write the lead down";
 /// A reply buffer starts with this much room; most replies fit.
 const USUAL_REPLY: usize = 8 << 10;
 
@@ -334,6 +337,14 @@ impl Front {
         reply
     }
 
+    /// Waits until the record of a lead is written; whether it is.
+    async fn is_safe(&self, ticket: Ticket) -> bool {
+        match &self.0.shared.world.ledger {
+            Some(ledger) => ledger.settled(ticket).await.is_ok(),
+            None => true,
+        }
+    }
+
     /// Answers a call; one that HTTP refuses, whose body nobody has read, with its refusal.
     async fn call(
         &self,
@@ -375,19 +386,28 @@ impl Front {
             pending.binding = Some(entrance.binding());
             pending.head = fields.head.under(scene.dealer.spec().headers);
             if said.is_err() {
-                let outcome = Outcome::Aap(AapCode::InternalError);
-                pending.notes.clear();
-                pending.notes.add(Told { outcome, ..Told::other("") });
+                note_failure(Some(pending));
             }
             said
         });
         let said = match said {
+            Ok(dispatch::Reply { commit: Some(ticket), .. }) if !self.is_safe(ticket).await => {
+                wire.with_pending(note_failure);
+                out.clear();
+                dispatch::internal_error(&scene.dealer, &call, NOT_WRITTEN, now, &mut out)
+            }
             Ok(said) => said,
             Err(_) => {
                 shared.world.traffic.panics.fetch_add(1, Ordering::Relaxed);
                 tracing::error!("a handler panicked; the call was answered with INTERNAL_ERROR");
                 out.clear();
-                dispatch::internal_error(&scene.dealer, &call, now, &mut out)
+                dispatch::internal_error(
+                    &scene.dealer,
+                    &call,
+                    "the dealer failed unexpectedly",
+                    now,
+                    &mut out,
+                )
             }
         };
         let status = StatusCode::from_u16(said.status).unwrap_or(StatusCode::OK);
@@ -421,6 +441,14 @@ fn introduction(door: Door<'_>) -> Reply {
 fn not_found(door: Door<'_>) -> Reply {
     let text = format!("no such resource; the JSON-RPC endpoint is {}/a2a", door.path());
     plain(StatusCode::NOT_FOUND, text)
+}
+
+/// Notes that a call was answered with INTERNAL_ERROR, whatever it was.
+fn note_failure(pending: Option<&mut Pending>) {
+    if let Some(pending) = pending {
+        pending.notes.clear();
+        pending.notes.add(Told { outcome: Outcome::Aap(AapCode::InternalError), ..Told::other("") });
+    }
 }
 
 /// Whether a dealer is reached through an interface.

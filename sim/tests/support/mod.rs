@@ -2,26 +2,31 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A `dealer-sim serve` on free ports, killed when dropped.
+/// A `dealer-sim serve` on free ports, killed when dropped. A test whose simulator said that something panicked fails.
 pub struct Sim {
     child: Child,
+    /// What it says on standard error.
+    told: File,
     out: BufReader<ChildStdout>,
     pub first: Value,
 }
 
 impl Sim {
     pub fn start(flags: &[&str]) -> Sim {
+        let told = tempfile::tempfile().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_dealer-sim"))
             .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
             .args(flags)
             .stdout(Stdio::piped())
+            .stderr(told.try_clone().unwrap())
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -29,7 +34,7 @@ impl Sim {
         out.read_line(&mut line).unwrap();
         let first =
             serde_json::from_str(&line).unwrap_or_else(|_| panic!("no first line with {flags:?}: {line:?}"));
-        Sim { child, out, first }
+        Sim { child, told, out, first }
     }
 
     pub fn pid(&self) -> u32 {
@@ -42,6 +47,12 @@ impl Sim {
 
     pub fn admin(&self, path: &str) -> String {
         format!("{}{path}", self.first["admin"].as_str().unwrap())
+    }
+
+    /// Sends SIGKILL and waits.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Sends SIGTERM and waits; the exit code and the last line.
@@ -59,6 +70,10 @@ impl Drop for Sim {
     fn drop(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
+        let mut told = String::new();
+        _ = self.told.rewind().and_then(|()| self.told.read_to_string(&mut told));
+        eprint!("{told}");
+        assert!(std::thread::panicking() || !told.contains("panicked"), "the simulator panicked: {told}");
     }
 }
 
@@ -136,18 +151,28 @@ pub fn lead(name: &str) -> Value {
 
 /// Sends a lead; its identifier, or nothing when the dealer no longer answers.
 pub fn send_lead(url: &str, name: &str) -> Option<String> {
-    let (authority, _) = url.strip_prefix("http://")?.split_once('/')?;
-    let mut stream = TcpStream::connect(authority).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    let body = call("lead-submit", &lead(name)).to_string();
-    let request = format!(
-        "POST /a2a HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).ok()?;
-    let (status, _, body) = read_reply(&mut stream)?;
+    let (status, _, body) = answer_to_lead(url, &lead(name))?;
     // An answer that came must be a good one, stop or no stop.
     assert_eq!(status, 200, "{body}");
     let reply: Value = serde_json::from_str(&body).unwrap();
-    Some(reply["result"]["message"]["parts"][0]["data"]["data"]["lead_id"].as_str().unwrap().to_owned())
+    Some(receipt(&reply)["data"]["lead_id"].as_str().unwrap().to_owned())
+}
+
+/// The payload of a reply.
+pub fn receipt(reply: &Value) -> &Value {
+    &reply["result"]["message"]["parts"][0]["data"]
+}
+
+/// Status, head and body of what a lead is answered with, as far as it came; nothing when the dealer no longer answers.
+pub fn answer_to_lead(url: &str, payload: &Value) -> Option<(u16, String, String)> {
+    let (authority, path) = url.strip_prefix("http://")?.split_once('/')?;
+    let mut stream = TcpStream::connect(authority).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    let body = call("lead-submit", payload).to_string();
+    let request = format!(
+        "POST /{path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    read_reply(&mut stream)
 }

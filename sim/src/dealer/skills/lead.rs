@@ -10,15 +10,18 @@ use sha2::{Digest as _, Sha256};
 use super::{Call, Work, open, vehicle};
 use crate::dealer::clock::{instant, to_rfc3339};
 use crate::dealer::diary::{Answer, Diary, Kind, Wish};
+use crate::dealer::ids::Id;
 use crate::dealer::leads::{Digest, Lead, Receipt, Standing};
-use crate::dealer::{Dealer, Desk};
+use crate::dealer::{Dealer, Desk, Planted};
 use crate::faults::effect::Behaviour;
 use crate::inventory::{Column, Inventory};
+use crate::ledger::{Entry, LeadEntry};
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
-use crate::protocol::json::Value;
+use crate::protocol::json::{Doc, Value};
 use crate::protocol::validate::Faults;
 use crate::protocol::write;
+use crate::stable::stable_hash;
 
 /// A grant this far in the future is taken for a clock that runs ahead (AAP digest, j 29).
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
@@ -34,6 +37,10 @@ pub(super) fn handle(
     let now = call.now.business;
     check_consent(payload, now)?;
     let key = payload.get("idempotency_key").and_then(Value::as_str);
+    let hashed = (dealer.spec().planted == Planted::ComparesKeysByHash)
+        .then(|| key.map(|key| (stable_hash(0, key.as_bytes()) % 16).to_string()))
+        .flatten();
+    let key = hashed.as_deref().or(key);
     let equivalence = equivalence(payload, &mut work.canonical);
     let canonical = &mut work.canonical;
     canonical.clear();
@@ -48,10 +55,12 @@ pub(super) fn handle(
     match standing {
         Standing::New => {}
         Standing::Repeated(receipt) => {
+            work.commit = work.commit.max(receipt.ticket);
             out.extend_from_slice(receipt.response.get().as_bytes());
             return Ok(());
         }
         Standing::Duplicate(receipt) => {
+            work.commit = work.commit.max(receipt.ticket);
             write_duplicate(out, &receipt);
             return Ok(());
         }
@@ -60,19 +69,73 @@ pub(super) fn handle(
             return Err(AapError::new(AapCode::IdempotencyConflict, text));
         }
     }
+    let ledger = dealer.ledger();
+    if ledger.is_some_and(|ledger| !ledger.is_open()) {
+        let text = "the dealer cannot write leads down at the moment";
+        return Err(AapError::new(AapCode::InternalError, text));
+    }
     let rooftop = check_interest(stock, payload, call.behaviour)?;
     let lead_id = call.ids.make("lead_");
     let from = out.len();
     book_and_write(&mut desk, dealer, payload, rooftop, lead_id.as_str(), call, out)?;
+    let (request, response) = (raw(canonical), raw(&out[from..]));
+    let ticket = ledger.map(|ledger| {
+        let entry = LeadEntry {
+            lead_id: lead_id.as_str().into(),
+            received_at: now,
+            context_id: call.context_id.into(),
+            request: request.get(),
+            receipt: response.get(),
+        };
+        ledger.enter(dealer.id(), &Entry::Lead(entry))
+    });
+    if dealer.spec().planted != Planted::AcknowledgesEarly {
+        work.commit = work.commit.max(ticket);
+    }
     let lead = Lead {
         number: dealer.count_lead(),
         received_at: now,
         context_id: call.context_id.into(),
-        request: raw(canonical),
-        receipt: Arc::new(Receipt { lead_id, response: raw(&out[from..]) }),
+        request,
+        receipt: Arc::new(Receipt { lead_id, response, ticket }),
     };
     desk.leads.store(lead, key, identity, equivalence, now);
     Ok(())
+}
+
+/// Stores a lead that was recorded before the start, with its key and what it booked.
+pub(in super::super) fn recover(dealer: &Dealer, entry: &LeadEntry<'_>) {
+    let (mut doc, mut receipt) = (Doc::default(), Doc::default());
+    let parsed = (doc.parse(entry.request.as_bytes()), receipt.parse(entry.receipt.as_bytes()));
+    // The checksum of the record holds, so that both are what a dealer wrote.
+    let (Ok(payload), Ok(response)) = parsed else { return };
+    let Some(lead_id) = Id::from_text(&entry.lead_id) else { return };
+    let key = payload.get("idempotency_key").and_then(Value::as_str);
+    let equivalence = equivalence(payload, &mut Vec::new());
+    let identity: Digest = Sha256::digest(entry.request).into();
+    let mut desk = dealer.desk();
+    book_again(&mut desk.diary, payload, response, entry.received_at);
+    let lead = Lead {
+        number: dealer.count_lead(),
+        received_at: entry.received_at,
+        context_id: (*entry.context_id).into(),
+        request: raw(entry.request.as_bytes()),
+        receipt: Arc::new(Receipt { lead_id, response: raw(entry.receipt.as_bytes()), ticket: None }),
+    };
+    desk.leads.store(lead, key, identity, equivalence, entry.received_at);
+}
+
+/// Books what was confirmed, if there still is such a rooftop.
+fn book_again(diary: &mut Diary, payload: Value<'_>, response: Value<'_>, now: Timestamp) {
+    let told = || {
+        let data = response.get("data")?;
+        let at = data.get("appointment")?.get("confirmed_at")?.as_str().and_then(instant)?;
+        Some((payload.get("appointment")?, at, data.get("dealer")?.get("name")?.as_str()?))
+    };
+    let Some((appointment, at, name)) = told() else { return };
+    let Some(place) = diary.places().iter().position(|place| place.name == name) else { return };
+    let wish = Wish { place, ..read_wish(diary, appointment, Some(place)) };
+    diary.book(wish, at, now);
 }
 
 /// What was written as JSON, as a value; the writers here make no other.

@@ -6,6 +6,7 @@ mod lead;
 mod search;
 mod vehicle;
 
+pub(super) use lead::recover as recover_lead;
 pub use search::FAULT_INJECTION;
 
 use super::Dealer;
@@ -13,6 +14,7 @@ use super::clock::Now;
 use super::ids::Ids;
 use crate::faults::effect::Behaviour;
 use crate::inventory::{Inventory, Query, Scratch};
+use crate::ledger::Ticket;
 use crate::protocol::Skill;
 use crate::protocol::error::AapError;
 use crate::protocol::json::Value;
@@ -37,6 +39,8 @@ pub struct Work {
     pub(crate) scratch: Scratch,
     /// Where canonical payloads are put together.
     pub(crate) canonical: Vec<u8>,
+    /// The last record that the replies made so far have to wait for.
+    pub(crate) commit: Option<Ticket>,
 }
 
 impl Dealer {
