@@ -32,7 +32,7 @@ def run(block, env):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
             print(f"$ {line}", flush=True)
-            if re.match(r"(\S*/)?dealer-sim serve\b|cargo run\b.*\bdealer-sim\b.*\bserve\b", line):
+            if re.match(r"(env (\w+=\S+ )+)?(\S*/)?dealer-sim serve\b|cargo run\b.*\bdealer-sim\b.*\bserve\b", line):
                 servers.append(serve(line, env))
                 continue
             said = re.search(r"# exits with (\d+)", line)

@@ -139,7 +139,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub load: LoadArgs,
 
-    /// No more open connections than this [default: as many as needed, up to 10000]
+    /// No more open connections than this [default: as many as needed, up to 10000; with --http 2 one a thread]
     #[arg(
         long,
         value_name = "N",
@@ -189,7 +189,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub oauth: OauthArgs,
 
-    /// The version of HTTP; only 1.1 so far
+    /// The version of HTTP: 1.1, or 2, where requests share connections as streams (with https by agreement, with http by prior
+    /// knowledge)
     #[arg(
         long,
         value_name = "VERSION",

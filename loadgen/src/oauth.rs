@@ -99,9 +99,9 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Prepares for the token endpoint: with the user's certificates, without the user's headers, which are the dealer's.
+    /// Prepares for the token endpoint: with the user's certificates, without the user's headers and HTTP, which are the dealer's.
     pub(crate) async fn prepare(grant: Grant, options: &Options) -> Result<Authority, OauthError> {
-        let options = Options { headers: Vec::new(), max_reply: MAX_REPLY, ..options.clone() };
+        let options = Options { headers: Vec::new(), max_reply: MAX_REPLY, http2: false, ..options.clone() };
         let config = Config::prepare(&grant.address, &options)
             .await
             .map_err(|source| OauthError::Prepare { url: grant.address.to_string(), source })?;

@@ -173,8 +173,12 @@ impl Settings {
             0
         });
         let target = read_target(args, &mut reader);
-        let asked = load::read(&args.load, args.connections.as_deref(), seed, &mut reader);
+        let mut asked = load::read(&args.load, args.connections.as_deref(), seed, &mut reader);
         let options = connections::read(args, &variable, &mut reader);
+        if options.http2 && args.connections.is_none() {
+            // Every worker has one at least, and many requests share it.
+            asked.load.limits.connections = 1;
+        }
         let grant = connections::read_grant(&args.oauth, &variable, &mut reader);
         let has_authorization =
             options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
@@ -209,13 +213,6 @@ impl Settings {
                 _ => None,
             })
             .unwrap_or(false);
-        match args.http.as_str() {
-            "1.1" => {}
-            "2" => {
-                reader.fault("--http 2 is not available yet: HTTP/1.1 is what is spoken; leave the flag out");
-            }
-            other => reader.fault(format!("--http {other:?}: give 1.1")),
-        }
         if !reader.faults.is_empty() {
             return Err(reader.faults);
         }
@@ -358,7 +355,7 @@ mod tests {
             "--format",
             "xml",
             "--http",
-            "2",
+            "3",
             "--endpoint",
             "ftp://x",
             "--contract",
@@ -404,7 +401,7 @@ mod tests {
             "MISSING",
             "--threshold",
             "--format",
-            "--http 2 is not available yet",
+            "--http \"3\"",
             "--endpoint: ",
             "--contract: ",
             "--seed",
@@ -424,6 +421,15 @@ mod tests {
         ] {
             assert_eq!(faults.iter().filter(|fault| fault.contains(flag)).count(), 1, "{flag}: {faults:#?}");
         }
+    }
+
+    #[test]
+    fn http2_shares_one_connection_a_thread_unless_told_otherwise() {
+        let settings = read(&["--http", "2"]).unwrap();
+        assert!(settings.options.http2);
+        assert_eq!(settings.asked.load.limits.connections, 1);
+        assert_eq!(read(&["--http", "2", "--connections", "7"]).unwrap().asked.load.limits.connections, 7);
+        assert!(read(&["--http", "2", "--reuse", "session"]).unwrap_err()[0].contains("--reuse"));
     }
 
     #[test]

@@ -38,6 +38,7 @@ fn request(url: Option<String>) -> Request {
             reuse: Reuse::None,
             ca: None,
             insecure: false,
+            http2: false,
             identity: None,
             headers: Vec::new(),
         },

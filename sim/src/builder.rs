@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use jiff::tz::TimeZone;
 
+use crate::auth::Auth;
 use crate::conduct;
 use crate::dealer::DealerSpec;
 use crate::dealer::clock::{ClockMode, Move, Now};
@@ -19,6 +20,7 @@ use crate::protocol::discovery::Amendments;
 use crate::protocol::{Bindings, Contract, HeaderMode, Skill, card};
 use crate::server::leads_file::LeadsFile;
 use crate::server::limits::Limits;
+use crate::server::tls::TlsOptions;
 use crate::server::{Server, ServerOptions, StartError, Stopped, business_time};
 use crate::world::{Blueprint, FaultSpec, MoveClockError, Site, Stock, World};
 
@@ -53,6 +55,8 @@ pub struct DealerBuilder {
     limits: Limits,
     faults: FaultSpec,
     journal: journal::Limits,
+    tls: Option<TlsOptions>,
+    auth: Auth,
     leads: Option<LeadsFile>,
     redact: bool,
 }
@@ -72,6 +76,8 @@ impl Dealer {
             limits: Limits::default(),
             faults: FaultSpec::default(),
             journal: journal::Limits::default(),
+            tls: None,
+            auth: Auth::default(),
             leads: None,
             redact: false,
         }
@@ -232,6 +238,21 @@ impl DealerBuilder {
         self
     }
 
+    /// Has a server speak TLS; [`RunningDealer::certificate`] is the certificate if it is made at the start.
+    #[must_use]
+    pub fn tls(mut self, tls: TlsOptions) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Has a server ask for credentials; the card declares which.
+    #[must_use]
+    pub fn auth(mut self, auth: Auth) -> Self {
+        self.spec.auth = auth.schemes();
+        self.auth = auth;
+        self
+    }
+
     /// A file that a server appends every lead to before it is acknowledged, and whose leads it knows at its start.
     #[must_use]
     pub fn leads(mut self, file: LeadsFile) -> Self {
@@ -292,6 +313,9 @@ impl DealerBuilder {
             listen: loopback,
             admin: Some(loopback),
             public_url: None,
+            tls: self.tls.clone(),
+            auth: self.auth.clone(),
+            admin_token: None,
             origins: Vec::new(),
             threads: self.threads,
             limits: self.limits.clone(),
@@ -366,6 +390,11 @@ impl RunningDealer {
     /// The admin endpoint's base URL.
     pub fn admin_url(&self) -> Option<String> {
         self.server.admin_url()
+    }
+
+    /// The certificate that was made at the start, as PEM, if one was: what clients are to believe.
+    pub fn certificate(&self) -> Option<&str> {
+        self.server.certificate()
     }
 
     /// What was asked, answered and delivered. A client that has its whole answer finds its entry here.

@@ -12,6 +12,7 @@ pub use misuse::Misuse;
 
 use misuse::count;
 
+use crate::auth::Named;
 use crate::conduct;
 use crate::dealer::clock::ClockMode;
 use crate::dealer::limiter::RateLimit;
@@ -150,6 +151,27 @@ pub struct ServeArgs {
     /// Base URL that the agent card gives, when clients reach the dealer under another address.
     #[arg(long, env = "DEALER_SIM_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
+    /// Speak TLS (and HTTP/2 to those who want it) with the certificate in this PEM file.
+    #[arg(long, env = "DEALER_SIM_TLS_CERT", value_name = "FILE", conflicts_with = "tls_self_signed")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of --tls-cert, from a PEM file.
+    #[arg(long, env = "DEALER_SIM_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Speak TLS with a certificate made at the start, for localhost and the host of the dealer's URL. The admin endpoint
+    /// shows it at /tls/certificate, for clients to believe; its key is written nowhere.
+    #[arg(long, env = "DEALER_SIM_TLS_SELF_SIGNED")]
+    pub tls_self_signed: bool,
+    /// Refuse TLS clients without a certificate of the authorities in this PEM file.
+    #[arg(long, env = "DEALER_SIM_CLIENT_CA", value_name = "FILE")]
+    pub client_ca: Option<PathBuf>,
+    /// Ask callers for credentials: bearer:VARIABLE (the environment variable that holds the token), api-key:HEADER:VARIABLE, or
+    /// mtls (a certificate of --client-ca); of several any one will do. The agent card, which stays public, declares them.
+    #[arg(long, env = "DEALER_SIM_AUTH", value_name = "HOW", value_delimiter = ',')]
+    pub auth: Vec<Named>,
+    /// The environment variable that holds the token which the admin endpoint asks for (Authorization: Bearer); needed
+    /// where --admin is no loopback address.
+    #[arg(long, env = "DEALER_SIM_ADMIN_TOKEN_ENV", value_name = "NAME")]
+    pub admin_token_env: Option<String>,
     /// Web pages that may use the MCP endpoint, by their origins such as https://chat.example, separated by commas; "*" for any.
     /// Pages of this machine and of --public-url always may; requests that come from no page are not asked.
     #[arg(long, env = "DEALER_SIM_ORIGINS", value_name = "LIST", value_delimiter = ',', value_parser = parse_origin)]
@@ -273,6 +295,9 @@ pub struct ConductArgs {
         value_name = "URL"
     )]
     pub admin: String,
+    /// The environment variable that holds the admin endpoint's token, if it asks for one.
+    #[arg(long, env = "DEALER_SIM_CONDUCT_ADMIN_TOKEN_ENV", value_name = "NAME")]
+    pub admin_token_env: Option<String>,
     /// Form of the output.
     #[arg(long, default_value = "text", value_name = "text|json|html|junit")]
     pub format: conduct::Format,

@@ -51,6 +51,7 @@
 //! ```
 
 pub mod admin;
+pub mod auth;
 mod builder;
 pub mod cli;
 pub mod conduct;

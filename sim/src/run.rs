@@ -13,6 +13,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::auth::{Auth, Named, Secret};
 use crate::cli::{
     self, AdminAddress, CardArgs, Cli, Command, ConductArgs, ExportFormat, FaultsCommand, HealthArgs,
     InventoryArgs, ListFormat, ServeArgs, StockArgs,
@@ -28,6 +29,7 @@ use crate::protocol::HeaderMode;
 use crate::protocol::discovery::{AmendError, Amendments};
 use crate::server::leads_file::{LeadsFile, LeadsFileError};
 use crate::server::limits::Limits;
+use crate::server::tls::{Certificate, TlsOptions};
 use crate::server::{Server, ServerOptions, StartError, business_time, url_of};
 use crate::world::{Blueprint, Door, FaultSpec, Site, Stock};
 
@@ -181,6 +183,11 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         None => Limits::default(),
         Some(path) => Limits::parse(&path.display().to_string(), &read_text(path)?).map_err(Failed::input)?,
     };
+    let mut auth = Auth::default();
+    for Named { scheme, variable } in &arguments.auth {
+        let secret = variable.as_deref().map(|name| secret("--auth", name)).transpose()?;
+        auth = auth.accept(scheme.clone(), secret);
+    }
     let mut skills = arguments.skills.clone();
     skills.sort_unstable();
     skills.dedup();
@@ -193,6 +200,7 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
         rate_limit: arguments.rate_limit,
         page_cap: limits.page_cap,
         doors: arguments.doors.unwrap_or(arguments.contract.bindings),
+        auth: auth.schemes(),
         ..DealerSpec::default()
     };
     let threads = threads(arguments.threads);
@@ -202,6 +210,13 @@ fn prepare(arguments: &ServeArgs) -> Result<(Blueprint, ServerOptions), Failed> 
             AdminAddress::Off => None,
             AdminAddress::At(address) => Some(address),
         },
+        tls: tls_options(arguments, &auth)?,
+        auth,
+        admin_token: arguments
+            .admin_token_env
+            .as_deref()
+            .map(|name| secret("--admin-token-env", name))
+            .transpose()?,
         public_url: arguments.public_url.clone(),
         origins: arguments.origins.clone(),
         threads,
@@ -240,6 +255,40 @@ fn read_amendments(arguments: &ServeArgs) -> Result<Amendments, Failed> {
         amendments.replace_poppy(read_text(path)?).map_err(|error| in_file(path, error))?;
     }
     Ok(amendments)
+}
+
+/// The secret in an environment variable.
+fn secret(flag: &str, name: &str) -> Result<Secret, Failed> {
+    match std::env::var(name) {
+        Ok(secret) if !secret.trim().is_empty() => Ok(Secret::new(secret.trim().as_bytes())),
+        Ok(_) => Err(Failed::Input(format!("{flag} {name}: the environment variable is empty"))),
+        Err(_) => Err(Failed::Input(format!("{flag} {name}: there is no such environment variable"))),
+    }
+}
+
+/// What the flags say of TLS.
+fn tls_options(arguments: &ServeArgs, auth: &Auth) -> Result<Option<TlsOptions>, Failed> {
+    let certificate = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(cert), Some(key)) => Some(Certificate::Files { cert: cert.clone(), key: key.clone() }),
+        (None, None) => arguments.tls_self_signed.then_some(Certificate::SelfSigned),
+        _ => return Err(Failed::Input("--tls-cert and --tls-key go together: give both".to_owned())),
+    };
+    let client_ca = arguments.client_ca.clone();
+    let (wants_certificate, wants_nothing_else) = auth.wants_certificate();
+    if wants_certificate && client_ca.is_none() {
+        return Err(Failed::Input(
+            "--auth mtls needs --client-ca, the authorities that vouch for clients".to_owned(),
+        ));
+    }
+    // Who has other credentials may come without a certificate.
+    let client_optional = wants_certificate && !wants_nothing_else;
+    match certificate {
+        Some(certificate) => Ok(Some(TlsOptions { certificate, client_ca, client_optional })),
+        None if client_ca.is_some() => Err(Failed::Input(
+            "--client-ca needs TLS: give --tls-cert and --tls-key, or --tls-self-signed".to_owned(),
+        )),
+        None => Ok(None),
+    }
 }
 
 fn read_plan(files: &[PathBuf]) -> Result<Plan, Failed> {
@@ -289,7 +338,8 @@ fn card(arguments: CardArgs) -> Result<(), Failed> {
     if let Stock::Generated(vehicles) = &mut blueprint.stock {
         *vehicles = 1;
     }
-    let base_url = options.public_url.unwrap_or_else(|| url_of(options.listen));
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    let base_url = options.public_url.unwrap_or_else(|| url_of(scheme, options.listen));
     let issued = business_time(blueprint.spec.clock);
     let leads = Arc::default();
     let site = Site::new(Arc::new(blueprint), number, &base_url, issued, leads).map_err(Failed::input)?;
@@ -354,7 +404,10 @@ fn serve(arguments: ServeArgs) -> Result<(), Failed> {
     let signals = runtime.block_on(async { Signals::catch() }).map_err(Failed::running)?;
     let server = Server::start(blueprint, options).map_err(|error| match error {
         // Such as a clock in a year for which there are no cars.
-        StartError::World(_) | StartError::Leads(LeadsFileError::Damaged { .. }) => Failed::input(error),
+        StartError::World(_)
+        | StartError::Tls(_)
+        | StartError::Unguarded { .. }
+        | StartError::Leads(LeadsFileError::Damaged { .. }) => Failed::input(error),
         _ => Failed::running(error),
     })?;
     if !is_lawful(server.base_url()) {
@@ -433,7 +486,7 @@ impl Signals {
 fn health(arguments: &HealthArgs) -> Result<(), Failed> {
     let url = &arguments.url;
     // The status line is all that matters, and a server that drips must not hold up a health check.
-    let reply = ask::get(url, "/readyz", 512)?;
+    let reply = ask::get(url, "/readyz", None, 512)?;
     if reply.split_whitespace().nth(1) == Some("200") {
         Ok(())
     } else {
@@ -453,7 +506,14 @@ fn conduct(arguments: &ConductArgs) -> Result<(), Failed> {
         path += &format!("&fail_on={}", severity.word());
     }
     let url = &arguments.admin;
-    let reply = ask::get(url, &path, ask::WHOLE)?;
+    let token = arguments.admin_token_env.as_deref().map(|name| match std::env::var(name) {
+        Ok(token) if !token.trim().is_empty() => Ok(token),
+        _ => Err(Failed::Input(format!(
+            "--admin-token-env {name}: the environment variable is missing or empty"
+        ))),
+    });
+    let token = token.transpose()?;
+    let reply = ask::get(url, &path, token.as_deref().map(str::trim), ask::WHOLE)?;
     let (head, body) = reply.split_once("\r\n\r\n").unwrap_or((&reply, ""));
     let status = head.split_whitespace().nth(1).unwrap_or_default();
     match status {
@@ -466,7 +526,7 @@ fn conduct(arguments: &ConductArgs) -> Result<(), Failed> {
             })
         }
         // Nothing was found under the names given, or the journal is off.
-        "404" | "400" => Err(Failed::Input(format!("{url}: {}", body.trim()))),
+        "404" | "400" | "401" | "403" => Err(Failed::Input(format!("{url}: {}", body.trim()))),
         _ => Err(Failed::Running(format!(
             "{url} gives no report: {}",
             head.lines().next().unwrap_or("no reply")

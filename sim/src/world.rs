@@ -88,6 +88,22 @@ pub struct Traffic {
     pub open: AtomicU64,
     /// Connections closed at once because too many were open.
     pub turned_away: AtomicU64,
+    /// Connections closed at once because too many of their client address were open.
+    pub turned_away_client: AtomicU64,
+    /// TLS handshakes that failed or took too long.
+    pub tls_failures: AtomicU64,
+    /// HTTP/2 connections ended since they flooded: frames that carry no request, or requests given up.
+    pub http2_floods: AtomicU64,
+    /// HTTP/2 connections ended since nobody took the replies.
+    pub http2_stalled: AtomicU64,
+    /// Bytes of large replies that are not delivered yet.
+    pub reply_bytes_waiting: AtomicU64,
+    /// Large replies refused since too many of their kind waited.
+    pub replies_refused: AtomicU64,
+    /// Requests refused for want of credentials.
+    pub unauthorized: AtomicU64,
+    /// Requests to the admin endpoint refused: another origin, an unknown host name, no token.
+    pub admin_refused: AtomicU64,
     /// Requests being answered now.
     pub in_flight: AtomicU64,
     /// HTTP requests answered by the dealer's listener.

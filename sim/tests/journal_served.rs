@@ -428,7 +428,7 @@ fn a_stream_brings_what_is_recorded_and_ends_with_the_server() {
     let mut sim = Sim::start(&[]);
     let open = |query: &str, more: &str| {
         let (mut stream, path) = connect(&sim.admin(&format!("/journal/stream{query}")));
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n{more}\r\n").as_bytes()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n").as_bytes()).unwrap();
         stream
     };
     let all = open("", "");
@@ -470,7 +470,7 @@ fn a_stop_says_what_was_cut_short() {
     std::fs::write(&limits, "drain_ms = 100\n").unwrap();
     let mut sim = Sim::start(&["--limits", limits.to_str().unwrap()]);
     let (mut stream, path) = connect(&sim.admin("/journal/stream"));
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
     let asked = send(&sim, &search(20).to_string(), "X-Sim-Fault: drip(bytes=100, every=500ms)\r\n");
     std::thread::sleep(Duration::from_millis(100));
     sim.stop();

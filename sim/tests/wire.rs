@@ -32,7 +32,7 @@ fn garbage_is_refused_by_http() {
         b"POST /a2a HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
         b"POST /a2a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n12345",
         b"POST /a2a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\n",
         b"GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET / HTTP/3.0\r\nHost: x\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",

@@ -18,7 +18,16 @@ pub(super) fn read(
         connect: reader.positive_duration("connect-timeout", &args.connect_timeout),
         request: reader.positive_duration("timeout", &args.timeout),
     };
-    options(&args.identity, times, reuse.unwrap_or(Reuse::Forever), variable, reader)
+    let http2 = reader.value("http", &args.http, "1.1 or 2", |text| match text {
+        "1.1" => Some(false),
+        "2" => Some(true),
+        _ => None,
+    });
+    let (http2, reuse) = (http2.unwrap_or(false), reuse.unwrap_or(Reuse::Forever));
+    if http2 && reuse != Reuse::Forever {
+        reader.fault("--reuse belongs to HTTP/1.1: with --http 2 requests share connections, which are kept");
+    }
+    Options { http2, ..options(&args.identity, times, reuse, variable, reader) }
 }
 
 /// Time limits.
@@ -53,6 +62,7 @@ pub(super) fn options(
         ca: identity.ca.clone(),
         insecure: identity.insecure,
         identity: certificate,
+        http2: false,
         headers: read_headers(identity, variable, reader),
     }
 }

@@ -14,7 +14,7 @@ use crate::pacer::{Clock, Nanos};
 /// The first read asks for this much; a connection keeps what its replies have needed since.
 const FIRST_READ: usize = 4 * 1024;
 /// A connection does not keep a buffer larger than this after a large reply.
-const KEPT_BUFFER: usize = 256 * 1024;
+pub(super) const KEPT_BUFFER: usize = 256 * 1024;
 
 /// More interim replies to one request than this are a server that never comes to the point.
 const MAX_INTERIM: usize = 8;
@@ -67,6 +67,20 @@ pub(crate) struct Reply<'a> {
 }
 
 impl ReplySpan {
+    /// A reply whose head ends at `start` and whose body is the rest up to `end`.
+    pub(super) fn whole(status: u16, content: Content, start: usize, end: usize) -> ReplySpan {
+        ReplySpan { status, content, head: 0..start, body: start..end, end }
+    }
+
+    /// The reply in what its connection received.
+    pub(super) fn of<'a>(&self, received: &'a [u8]) -> Reply<'a> {
+        Reply {
+            status: self.status,
+            head: received.get(self.head.clone()).unwrap_or_default(),
+            body: received.get(self.body.clone()).unwrap_or_default(),
+        }
+    }
+
     /// Where the reply ends in what its connection received.
     pub(crate) fn end(&self) -> usize {
         self.end
@@ -128,11 +142,7 @@ impl Wire {
 
     /// The reply that the last exchange received.
     pub(super) fn reply(&self, span: &ReplySpan) -> Reply<'_> {
-        Reply {
-            status: span.status,
-            head: self.buffer.get(span.head.clone()).unwrap_or_default(),
-            body: self.buffer.get(span.body.clone()).unwrap_or_default(),
-        }
+        span.of(&self.buffer)
     }
 
     /// All that the last exchange received: more than the reply, or less than a whole one. Of a chunked body the payload

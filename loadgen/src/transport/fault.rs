@@ -49,8 +49,14 @@ pub enum Fault {
     Unreachable,
     /// The reply is larger than allowed.
     TooLarge,
-    /// The reply is not HTTP/1.1.
+    /// The reply is no HTTP of the version spoken.
     BadHttp,
+    /// The server does not speak HTTP/2, or the request has no form in it.
+    NoHttp2,
+    /// The server has reset the stream of HTTP/2.
+    StreamReset,
+    /// The server takes no more on its connection of HTTP/2.
+    GoAway,
     /// Any other error of the operating system.
     Io,
     /// The phase took longer than its limit.
@@ -94,6 +100,9 @@ impl Fault {
             Fault::Tls,
             Fault::Unreachable,
             Fault::BadHttp,
+            Fault::NoHttp2,
+            Fault::StreamReset,
+            Fault::GoAway,
             Fault::Io,
             Fault::Timeout(Phase::Connect),
             Fault::Timeout(Phase::Tls),
@@ -114,6 +123,9 @@ impl Fault {
             Fault::Unreachable => "transport.unreachable",
             Fault::TooLarge => "transport.too_large",
             Fault::BadHttp => "transport.bad_http",
+            Fault::NoHttp2 => "transport.no_http2",
+            Fault::StreamReset => "transport.stream_reset",
+            Fault::GoAway => "transport.goaway",
             Fault::Io => "transport.io",
             Fault::Timeout(Phase::Connect) => "timeout.connect",
             Fault::Timeout(Phase::Tls) => "timeout.tls",
@@ -135,7 +147,10 @@ impl fmt::Display for Fault {
             Fault::NoDescriptors => "this process may open no more files",
             Fault::Unreachable => "there is no way to the host",
             Fault::TooLarge => "the reply is larger than allowed",
-            Fault::BadHttp => "the reply is not HTTP/1.1",
+            Fault::BadHttp => "the reply is no HTTP of the version spoken",
+            Fault::NoHttp2 => "the server does not speak HTTP/2, or the request has no form in it",
+            Fault::StreamReset => "the server reset the stream (RST_STREAM)",
+            Fault::GoAway => "the server takes no more on this connection (GOAWAY)",
             Fault::Io => "the operating system reported an error",
             Fault::Timeout(Phase::Connect) => "the connection was not accepted in time",
             Fault::Timeout(Phase::Tls) => "the TLS handshake took too long",

@@ -1,4 +1,5 @@
-//! Connections to the target and their phases: HTTP/1.1 on a TCP stream, kept alive in a pool per worker.
+//! Connections to the target and their phases: HTTP/1.1 on a TCP stream, kept alive in a pool per worker, or HTTP/2 on a few
+//! that many requests share.
 //!
 //! A request is sent once. When a kept connection turns out to be closed after the request was written, nobody can know
 //! whether the dealer has carried it out, so it is not sent again: it counts as what happened to it.
@@ -7,12 +8,14 @@ mod address;
 mod exchange;
 mod fault;
 mod http1;
+mod http2;
 mod pool;
 mod stream;
 mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
@@ -27,6 +30,7 @@ pub use tls::TlsError;
 
 use crate::pacer::Clock;
 use exchange::Wire;
+use http2::{Lane, Trunks};
 use pool::{Pool, Slot, Ticket};
 use tls::Tls;
 
@@ -63,6 +67,8 @@ pub struct Options {
     pub insecure: bool,
     /// The PEM files of the certificate to show to the server and of its key.
     pub identity: Option<(PathBuf, PathBuf)>,
+    /// Whether HTTP/2 is spoken.
+    pub http2: bool,
     /// Headers that every request carries, checked already.
     pub headers: Vec<(String, String)>,
 }
@@ -76,6 +82,7 @@ pub(crate) struct Config {
     timeout: Duration,
     max_reply: usize,
     reuse: Reuse,
+    http2: bool,
 }
 
 /// Why a target cannot be prepared for.
@@ -113,8 +120,10 @@ impl Config {
         if addresses.is_empty() {
             return Err(resolve("it has no address".to_owned()));
         }
+        let protocol: &[u8] = if options.http2 { b"h2" } else { b"http/1.1" };
+        let (ca, identity) = (options.ca.as_deref(), options.identity.as_ref());
         let tls = if address.tls {
-            Some(Tls::to(&address.host, options.ca.as_deref(), options.insecure, options.identity.as_ref())?)
+            Some(Tls::to(&address.host, ca, options.insecure, identity, protocol)?)
         } else {
             None
         };
@@ -125,6 +134,7 @@ impl Config {
             timeout: options.timeout,
             max_reply: options.max_reply,
             reuse: options.reuse,
+            http2: options.http2,
         })
     }
 }
@@ -144,15 +154,22 @@ pub(crate) struct Client {
     config: Config,
     clock: Clock,
     pool: Pool,
+    /// The connections where HTTP/2 is spoken; those of the pool are of HTTP/1.1.
+    trunks: Option<Rc<Trunks>>,
     /// Draws how long each connection is used.
     rng: std::cell::RefCell<ChaCha8Rng>,
 }
 
 /// A connection in use.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    wire: Wire,
-    slot: Slot,
+pub(crate) struct Connection(Carrier);
+
+#[derive(Debug)]
+enum Carrier {
+    /// All of a connection.
+    Whole { wire: Wire, slot: Slot },
+    /// A stream of one.
+    Stream(Lane),
 }
 
 /// The stream of the seed's generator that belongs to connections.
@@ -163,14 +180,19 @@ impl Client {
     pub(crate) fn new(config: Config, clock: Clock, limit: usize, seed: u64) -> Client {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(CONNECTIONS);
-        Client { config, clock, pool: Pool::new(limit), rng: std::cell::RefCell::new(rng) }
+        let trunks = config.http2.then(|| Trunks::new(limit));
+        Client { config, clock, pool: Pool::new(limit), trunks, rng: std::cell::RefCell::new(rng) }
     }
 
     /// A connection: an idle one, or a new one, or, when there may be no more, the next that becomes free.
     pub(crate) async fn acquire(&self) -> Result<Connection, Fault> {
+        if let Some(trunks) = &self.trunks {
+            let lane = trunks.acquire(&self.config, &self.clock).await?;
+            return Ok(Connection(Carrier::Stream(lane)));
+        }
         let Ticket { wire, slot } = self.pool.take().await;
         if let Some(wire) = wire {
-            return Ok(Connection { wire, slot });
+            return Ok(Connection(Carrier::Whole { wire, slot }));
         }
         match stream::connect(&self.config, &self.clock).await {
             Ok((stream, times)) => {
@@ -180,7 +202,7 @@ impl Client {
                     Reuse::Requests(low, high) => self.rng.borrow_mut().random_range(low..=high),
                     Reuse::Forever | Reuse::Session => u64::MAX,
                 };
-                Ok(Connection { wire: Wire::new(stream, times, limit), slot })
+                Ok(Connection(Carrier::Whole { wire: Wire::new(stream, times, limit), slot }))
             }
             Err(fault) => {
                 self.pool.count(|counts| counts.failed += 1);
@@ -191,12 +213,16 @@ impl Client {
 
     /// Sends a whole request, head and body, and receives its reply.
     pub(crate) async fn exchange(&self, connection: &mut Connection, request: &[u8]) -> Exchange {
-        connection.wire.exchange(&self.config, &self.clock, request).await
+        match &mut connection.0 {
+            Carrier::Whole { wire, .. } => wire.exchange(&self.config, &self.clock, request).await,
+            Carrier::Stream(lane) => lane.exchange(&self.config, &self.clock, request).await,
+        }
     }
 
     /// Takes a connection back, or ends it if it can or shall not be used again.
     pub(crate) fn release(&self, connection: Connection) {
-        let Connection { mut wire, slot } = connection;
+        // A stream is over with its reply.
+        let Carrier::Whole { mut wire, slot } = connection.0 else { return };
         if !wire.reusable {
             self.pool.count(|counts| counts.closed_by_server += 1);
         } else if wire.requests >= wire.request_limit {
@@ -209,7 +235,9 @@ impl Client {
 
     /// Ends a connection on purpose.
     pub(crate) fn retire(&self, connection: Connection) {
-        self.pool.count(|counts| counts.retired += 1);
+        if let Carrier::Whole { .. } = connection.0 {
+            self.pool.count(|counts| counts.retired += 1);
+        }
         drop(connection);
     }
 
@@ -220,33 +248,48 @@ impl Client {
 
     /// What the connections have been through.
     pub(crate) fn counts(&self) -> ConnectionCounts {
-        self.pool.counts()
+        self.trunks.as_ref().map_or_else(|| self.pool.counts(), |trunks| trunks.counts())
     }
 }
 
 impl Connection {
     /// The reply that the last exchange received.
     pub(crate) fn reply(&self, span: &ReplySpan) -> Reply<'_> {
-        self.wire.reply(span)
+        match &self.0 {
+            Carrier::Whole { wire, .. } => wire.reply(span),
+            Carrier::Stream(lane) => lane.reply(span),
+        }
     }
 
     /// All that the last exchange received: more than the reply, or less than a whole one.
     pub(crate) fn received(&self) -> &[u8] {
-        self.wire.received()
+        match &self.0 {
+            Carrier::Whole { wire, .. } => wire.received(),
+            Carrier::Stream(lane) => lane.received(),
+        }
     }
 
     /// Receives what still comes, for so long, up to so many bytes or to the end of the connection.
     pub(crate) async fn receive_rest(&mut self, wait: Duration, most: usize) {
-        self.wire.receive_rest(wait, most).await;
+        // What came on a stream is all there is.
+        if let Carrier::Whole { wire, .. } = &mut self.0 {
+            wire.receive_rest(wait, most).await;
+        }
     }
 
     /// Whether it may carry another request.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.wire.reusable && self.wire.requests < self.wire.request_limit
+        match &self.0 {
+            Carrier::Whole { wire, .. } => wire.reusable && wire.requests < wire.request_limit,
+            Carrier::Stream(lane) => lane.is_reusable(),
+        }
     }
 
     /// How long opening it took; `None` when that was for an earlier request.
     pub(crate) fn take_connect_times(&mut self) -> Option<ConnectTimes> {
-        self.wire.connect_times.take()
+        match &mut self.0 {
+            Carrier::Whole { wire, .. } => wire.connect_times.take(),
+            Carrier::Stream(lane) => lane.connect_times.take(),
+        }
     }
 }

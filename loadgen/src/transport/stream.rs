@@ -72,6 +72,14 @@ async fn connect_tcp(addresses: &[SocketAddr]) -> Result<TcpStream, Fault> {
 }
 
 impl Stream {
+    /// The protocol that was agreed upon in the TLS handshake; empty if none was, nothing without TLS.
+    pub(super) fn negotiated(&self) -> Option<&[u8]> {
+        match self {
+            Stream::Plain(_) => None,
+            Stream::Tls(tls) => Some(tls.get_ref().1.alpn_protocol().unwrap_or_default()),
+        }
+    }
+
     /// Whether an idle connection is still usable: nothing must have arrived on it, not even its end.
     pub(super) fn is_quiet(&self) -> bool {
         // Neither costs a system call unless the reactor has seen something arrive.

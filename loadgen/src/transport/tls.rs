@@ -59,12 +59,13 @@ const SYSTEM_ROOTS: [&str; 5] = [
 
 impl Tls {
     /// TLS to `host`: believing the authorities of `ca`, or those of this machine, or, if `insecure`, anyone. `identity` is
-    /// the certificate shown to a server that asks for one, and its key.
+    /// the certificate shown to a server that asks for one, and its key. `protocol` is what is to be spoken (RFC 7301).
     pub(super) fn to(
         host: &str,
         ca: Option<&Path>,
         insecure: bool,
         identity: Option<&(PathBuf, PathBuf)>,
+        protocol: &[u8],
     ) -> Result<Tls, TlsError> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -90,7 +91,7 @@ impl Tls {
                 builder.with_client_auth_cert(chain, secret).map_err(|error| fault(error.to_string()))?
             }
         };
-        client.alpn_protocols = vec![b"http/1.1".to_vec()];
+        client.alpn_protocols = vec![protocol.to_vec()];
         Ok(Tls { client: Arc::new(client), name })
     }
 }

@@ -154,6 +154,7 @@ fn skill_target(name: &'static str, skill: Skill) -> Target {
             let (_, out) = door.ask(Entrance::A2a, &HeaderMap::new(), body.as_bytes());
             let reply = parsed(&out)?;
             let expected = Expectation {
+                binding: dealer_sim::protocol::Binding::A2a,
                 id: b"1",
                 message_id: b"m-1",
                 context_id: None,
@@ -253,6 +254,7 @@ fn replies() -> Target {
         let mut told = String::new();
         for contract in Contract::ALL {
             let expected = Expectation {
+                binding: dealer_sim::protocol::Binding::A2a,
                 id: b"1",
                 message_id: b"m-1",
                 context_id: None,

@@ -171,6 +171,25 @@ fn write_traffic(out: &mut String, traffic: &Traffic) {
             "Connections closed for want of room.",
             &traffic.turned_away,
         ),
+        (
+            "dealer_sim_http_connections_turned_away_client",
+            "Connections closed since too many of their client were open.",
+            &traffic.turned_away_client,
+        ),
+        (
+            "dealer_sim_http_replies_refused",
+            "Large replies refused since too many waited for their readers.",
+            &traffic.replies_refused,
+        ),
+        ("dealer_sim_http_unauthorized", "Requests refused for want of credentials.", &traffic.unauthorized),
+        ("dealer_sim_admin_refused", "Requests to the admin endpoint refused.", &traffic.admin_refused),
+        ("dealer_sim_tls_failures", "TLS handshakes that failed or took too long.", &traffic.tls_failures),
+        ("dealer_sim_http2_floods", "HTTP/2 connections ended for flooding.", &traffic.http2_floods),
+        (
+            "dealer_sim_http2_stalled",
+            "HTTP/2 connections ended since nobody took the replies.",
+            &traffic.http2_stalled,
+        ),
         ("dealer_sim_http_bodies_too_large", "Bodies refused for their size.", &traffic.too_large),
         ("dealer_sim_http_bodies_too_slow", "Bodies given up for their slowness.", &traffic.too_slow),
         ("dealer_sim_panics", "Handlers that failed unexpectedly.", &traffic.panics),
@@ -180,6 +199,11 @@ fn write_traffic(out: &mut String, traffic: &Traffic) {
     }
     let gauges = [
         ("dealer_sim_http_connections_open", "Connections open now.", &traffic.open),
+        (
+            "dealer_sim_http_reply_bytes_waiting",
+            "Bytes of large replies that are not delivered yet.",
+            &traffic.reply_bytes_waiting,
+        ),
         ("dealer_sim_http_requests_in_flight", "Requests being answered now.", &traffic.in_flight),
     ];
     for (name, help, gauge) in gauges {

@@ -4,6 +4,7 @@
 mod clock;
 mod conduct;
 mod faults;
+pub mod guard;
 pub mod journal;
 mod metrics;
 mod state;
@@ -63,6 +64,11 @@ fn problem(status: u16, text: &str) -> AdminReply {
 /// The answer where a handler did not come to an end.
 pub fn failed(text: &str) -> AdminReply {
     problem(500, text)
+}
+
+/// The answer to a request that is not carried out.
+pub fn refused(status: u16, text: &str) -> AdminReply {
+    problem(status, text)
 }
 
 /// A body that is not as it should be, with all that is wrong with it.
@@ -176,7 +182,7 @@ fn handle_in(scope: &Scope<'_>, request: AdminRequest<'_>, ready: bool, now: Now
     }
 }
 
-const RESOURCES: [&str; 20] = [
+const RESOURCES: [&str; 21] = [
     "/livez",
     "/readyz",
     "/fixtures",
@@ -197,6 +203,7 @@ const RESOURCES: [&str; 20] = [
     "/conduct",
     "/conduct/rules",
     "/conduct/begin, /conduct/end (POST)",
+    "/tls/certificate",
 ];
 
 fn limit(query: &str) -> usize {

@@ -18,6 +18,7 @@ use arc_swap::Guard;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use crate::auth::Scheme;
 use crate::faults::counters::Occurrences;
 use crate::inventory::{FacetKeys, GenerateError, Inventory, Profile, Rooftop};
 use crate::ledger::{Entry, Ledger};
@@ -54,6 +55,8 @@ pub struct DealerSpec {
     pub rate_limit: Option<RateLimit>,
     /// Listings on a page at most.
     pub page_cap: u32,
+    /// The schemes of credentials that it accepts, any one of them; none where everybody is served.
+    pub auth: Vec<Scheme>,
     /// How much of what is bounded it may keep.
     pub share: Share,
     /// A bug, to show that tests find it.
@@ -85,6 +88,7 @@ impl Default for DealerSpec {
             clock: ClockMode::Real,
             rate_limit: None,
             page_cap: 100,
+            auth: Vec::new(),
             share: Share::default(),
             planted: Planted::Nothing,
         }

@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 
 use super::effect::{EffectInfo, Lawfulness, Param, ParamKind};
 use super::magic;
+use super::on_stream::{sees_on_http2, sees_under_tls};
 use super::registry::registry;
 use super::when::Reach;
 use crate::protocol::Binding;
 use crate::protocol::Contract;
+
+/// What is said where nothing differs.
+const SAME: &str = "the same";
 
 fn kind(param: &Param) -> String {
     match param.kind {
@@ -46,6 +50,11 @@ pub fn entry(effect: &EffectInfo) -> String {
         lawfulness(effect),
         effect.sees
     );
+    for (where_, sees) in [("on HTTP/2", sees_on_http2(effect)), ("under TLS", sees_under_tls(effect))] {
+        if let Some(sees) = sees {
+            _ = write!(out, "\n    {where_}: {sees}");
+        }
+    }
     for param in effect.params {
         let default =
             param.default.map_or_else(|| "required".to_owned(), |default| format!("default {default}"));
@@ -83,6 +92,8 @@ pub fn json() -> Value {
                 "bindings": reach.calls.or(reach.discovery).iter().map(Binding::word).collect::<Vec<_>>(),
                 "touches_discovery": !reach.discovery.is_empty(),
                 "sees": effect.sees,
+                "sees_on_http2": sees_on_http2(effect).unwrap_or(SAME),
+                "sees_under_tls": sees_under_tls(effect).unwrap_or(SAME),
                 "magic_vin": magic::vin(number),
                 "params": params,
             })

@@ -15,6 +15,7 @@ pub mod effect;
 pub mod effects;
 pub mod engine;
 pub mod magic;
+pub mod on_stream;
 pub mod plan;
 pub mod registry;
 pub mod repro;

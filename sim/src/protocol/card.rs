@@ -7,6 +7,7 @@ use super::payload::{MAX_REQUEST_LIMIT, SORT_FIELDS};
 use super::schema::{Direction, file_name};
 use super::shape::Shape;
 use super::skill::Skill;
+use crate::auth::declare;
 
 /// The provider that the card of a simulator names. With the `Server` header it proves to a load generator that leads
 /// sent here reach nobody.
@@ -28,7 +29,7 @@ pub fn agent_card(facts: &Facts<'_>, issue: Issue) -> Value {
     let modes = |media_type: fn(Skill) -> &'static str| -> Vec<&'static str> {
         facts.skills.iter().map(|skill| media_type(*skill)).collect()
     };
-    json!({
+    let mut card = json!({
         "name": facts.name(),
         "description": "A car dealer that does not exist: synthetic inventory and leads that reach nobody, for testing \
                         buyer agents over the Auto Agent Protocol.",
@@ -48,7 +49,9 @@ pub fn agent_card(facts: &Facts<'_>, issue: Issue) -> Value {
         "defaultInputModes": modes(Skill::request_media_type),
         "defaultOutputModes": modes(Skill::response_media_type),
         "skills": facts.skills.iter().map(|skill| skill_entry(*skill)).collect::<Vec<_>>(),
-    })
+    });
+    declare(facts.auth, &mut card);
+    card
 }
 
 fn extension(facts: &Facts<'_>, issue: Issue) -> Value {

@@ -9,8 +9,8 @@ use super::Failed;
 /// The most that is read of a whole reply.
 pub(super) const WHOLE: u64 = 256 << 20;
 
-/// The reply to a GET, or as much of it as is wanted: one read of `most` bytes, or, for [`WHOLE`], until its end.
-pub(super) fn get(url: &str, path: &str, most: u64) -> Result<String, Failed> {
+/// The reply to a GET, with this token if there is one, or as much of it as is wanted: one read of `most` bytes, or, for [`WHOLE`], until its end.
+pub(super) fn get(url: &str, path: &str, token: Option<&str>, most: u64) -> Result<String, Failed> {
     /// A report of a full journal takes a while.
     const PATIENCE: Duration = Duration::from_secs(5);
     const PATIENCE_FOR_WHOLE: Duration = Duration::from_secs(60);
@@ -31,7 +31,8 @@ pub(super) fn get(url: &str, path: &str, most: u64) -> Result<String, Failed> {
         let patience = if most == WHOLE { PATIENCE_FOR_WHOLE } else { PATIENCE };
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n")?;
+        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {authority}\r\n{token}Connection: close\r\n\r\n")?;
         let mut reply = Vec::new();
         if most == WHOLE {
             stream.take(most).read_to_end(&mut reply)?;

@@ -1,28 +1,34 @@
-//! Connections: HTTP/1.1 on a stream, from its first byte to its last.
+//! Connections: what is spoken on a stream (TLS, HTTP/1.1 or HTTP/2), from its first byte to its last.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::{IpAddr, TcpListener, TcpStream};
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
-use super::back::Admin;
-use super::delivery::Delivery;
+use super::control::Admin;
+use super::crowd::Guest;
+use super::delivery::{Delivery, Outgoing};
+use super::http2;
 use super::routes::Front;
-use super::wire::Wire;
+use super::stream::Stream;
+use super::tls::Tls;
+use super::way::Way;
+use super::wire::{Wire, hear_out};
 use super::{Phase, Shared};
 use crate::dispatch::{Scratch, accept_script};
 use crate::faults::Script;
-use crate::journal::{Client, Notes, Told};
+use crate::journal::{Client, Notes, Shard, Told};
 use crate::timer::Waits;
 
 /// How long an admin connection may be idle.
@@ -40,6 +46,25 @@ pub(super) struct Accepted {
     pub(super) peer: IpAddr,
     /// Its ordinal among all connections.
     pub(super) number: u64,
+}
+
+/// Who has connected.
+#[derive(Clone, Copy)]
+pub(super) struct Caller {
+    pub(super) peer: IpAddr,
+    /// The connection's ordinal among all.
+    pub(super) number: u64,
+    /// Whether it has shown a certificate that the dealer believes.
+    pub(super) certified: bool,
+}
+
+/// What the connections of one worker share.
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    pub(super) scratch: RefCell<Scratch>,
+    pub(super) waits: Rc<Waits>,
+    pub(super) shard: Option<Shard>,
+    http: http1::Builder,
 }
 
 /// Gives a gauge back its one when the thing counted ends, however it ends.
@@ -67,23 +92,27 @@ fn protocol(shared: &Shared) -> http1::Builder {
     http
 }
 
-/// Runs one connection until it ends, or until a stop: then the request in flight is answered and the connection closed.
-/// `None` when the time for that was over.
-async fn drive<C>(connection: C, mut phase: watch::Receiver<Phase>) -> Option<hyper::Result<()>>
+/// Runs one connection of HTTP/1.1 until it ends, or until a stop: then the request in flight is answered and the connection
+/// closed. `None` when the time for that was over.
+async fn drive<S>(
+    connection: &mut http1::Connection<Wire, S>,
+    mut phase: watch::Receiver<Phase>,
+) -> Option<hyper::Result<()>>
 where
-    C: std::future::Future<Output = hyper::Result<()>> + Graceful,
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = Outgoing>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    http1::Connection<Wire, S>: Future<Output = hyper::Result<()>> + Unpin,
 {
-    let mut connection = pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
+        ended = &mut *connection => Some(ended),
         _ = phase.wait_for(|phase| *phase >= Phase::Draining) => None,
     };
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            connection.as_mut().begin_shutdown();
+            Pin::new(&mut *connection).graceful_shutdown();
             tokio::select! {
-                ended = connection.as_mut() => ended,
+                ended = connection => ended,
                 _ = phase.wait_for(|phase| *phase >= Phase::Closed) => return None,
             }
         }
@@ -92,24 +121,6 @@ where
         tracing::debug!("connection ended: {error}");
     }
     Some(ended)
-}
-
-/// A connection that can be asked to end after the request in flight.
-trait Graceful {
-    fn begin_shutdown(self: std::pin::Pin<&mut Self>);
-}
-
-impl<I, S, B> Graceful for http1::Connection<I, S>
-where
-    I: hyper::rt::Read + hyper::rt::Write + Unpin,
-    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: hyper::body::Body + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    fn begin_shutdown(self: std::pin::Pin<&mut Self>) {
-        self.graceful_shutdown();
-    }
 }
 
 /// A worker: serves the connections it is handed until a stop, and then those it still has.
@@ -121,18 +132,13 @@ pub(super) fn serve_dealer(
     phase: watch::Receiver<Phase>,
 ) {
     let tasks = LocalSet::new();
-    let journal = &shared.world.journal;
-    let shard = journal.is_on().then(|| journal.shard(worker));
-    let scratch = if shard.is_some() { Scratch::noting() } else { Scratch::default() };
-    let scratch = Rc::new(RefCell::new(scratch));
-    let http = protocol(&shared);
     tasks.block_on(runtime, async {
         let waits = match Waits::new(SLOT) {
             Ok(waits) => Rc::new(waits),
             Err(error) => return tracing::error!("a worker cannot have a timer: {error}"),
         };
-        let releasing = waits.clone();
-        let releasing = tokio::task::spawn_local(async move { releasing.run().await });
+        let worker = Rc::new(Worker::new(shared, worker, waits.clone()));
+        let releasing = tokio::task::spawn_local(async move { waits.run().await });
         let mut running = tokio::task::JoinSet::new();
         let mut accepting = phase.clone();
         loop {
@@ -142,37 +148,131 @@ pub(super) fn serve_dealer(
                 _ = accepting.wait_for(|phase| *phase >= Phase::Closed) => None,
             };
             let Some(accepted) = accepted else { break };
-            let (shared, phase) = (shared.clone(), phase.clone());
-            let (scratch, waits, shard) = (scratch.clone(), waits.clone(), shard.clone());
-            let http = http.clone();
+            let (worker, phase) = (worker.clone(), phase.clone());
             running.spawn_local(async move {
-                let _open = Counted(&shared.world.traffic.open);
+                let _open = Counted(&worker.shared.world.traffic.open);
+                let _guest = Guest(&worker.shared.crowd, accepted.peer);
                 // Replies are whole; waiting for more to send would only add delay.
                 _ = accepted.stream.set_nodelay(true);
                 let Ok(stream) = tokio::net::TcpStream::from_std(accepted.stream) else { return };
                 let Accepted { peer, number, .. } = accepted;
-                let delivery = Delivery::new(shared.clone(), shard, number);
-                let wire = Wire::new(stream, shared.limits.write_timeout(), waits, delivery);
-                if let Some(script) = accept(&shared, &wire, peer, number)
-                    && !wire.play_alone(script, phase.clone()).await
-                {
-                    return;
-                }
-                let front = Front::new(shared.clone(), scratch, wire.clone(), peer, number);
-                let service = service_fn(move |request| {
-                    let front = front.clone();
-                    async move { Ok::<_, Infallible>(front.answer(request).await) }
-                });
-                let ended = drive(http.serve_connection(wire.clone(), service), phase).await;
-                wire.ended(ended.is_none());
-                if let Some(Err(error)) = ended {
-                    wire.end_after(&error).await;
-                }
+                worker.clone().serve(stream, Caller { peer, number, certified: false }, phase).await;
             });
         }
         while running.join_next().await.is_some() {}
         releasing.abort();
     });
+}
+
+impl Worker {
+    fn new(shared: Arc<Shared>, number: usize, waits: Rc<Waits>) -> Worker {
+        let journal = &shared.world.journal;
+        let shard = journal.is_on().then(|| journal.shard(number));
+        let scratch = if shard.is_some() { Scratch::noting() } else { Scratch::default() };
+        Worker { http: protocol(&shared), shard, scratch: RefCell::new(scratch), waits, shared }
+    }
+
+    fn wire(&self, stream: Stream, delivery: Delivery) -> Wire {
+        Wire::new(stream, self.shared.limits.write_timeout(), self.waits.clone(), delivery)
+    }
+
+    /// Serves a connection until it ends or a stop ends it: faults at accept come first, then TLS, then HTTP.
+    async fn serve(
+        self: Rc<Worker>,
+        stream: tokio::net::TcpStream,
+        caller: Caller,
+        phase: watch::Receiver<Phase>,
+    ) {
+        let shared = &self.shared;
+        let delivery = Delivery::new(shared.clone(), self.shard.clone(), caller.number);
+        let mut wire = self.wire(Stream::Plain(stream), delivery);
+        if let Some(script) = accept(shared, &wire, caller.peer, caller.number)
+            && !wire.play_alone(script, phase.clone()).await
+        {
+            return;
+        }
+        let Some(tls) = &shared.tls else { return self.speak(wire, caller, phase).await };
+        let Some((Stream::Plain(stream), delivery)) = wire.into_parts() else { return };
+        let Some((stream, certified, is_http2)) = shake_hands(shared, tls, stream, phase.clone()).await
+        else {
+            return;
+        };
+        let caller = Caller { certified, ..caller };
+        if is_http2 {
+            return http2::serve(&self, stream, Bytes::new(), caller, phase).await;
+        }
+        wire = self.wire(stream, delivery);
+        self.speak(wire, caller, phase).await;
+    }
+
+    /// HTTP/1.1, or HTTP/2 if it begins with the preface: hyper stops there and gives back what it has read.
+    async fn speak(self: Rc<Worker>, wire: Wire, caller: Caller, phase: watch::Receiver<Phase>) {
+        let front = Front::new(self.clone(), Way::Wire(wire.clone()), caller, 0);
+        let outgoing = wire.clone();
+        let service = service_fn(move |request| {
+            let (front, outgoing) = (front.clone(), outgoing.clone());
+            async move {
+                let reply = front.answer(request).await;
+                outgoing.reply_begins();
+                Ok::<_, Infallible>(reply.map(|body| Outgoing::new(body, outgoing)))
+            }
+        });
+        let mut connection = self.http.serve_connection(wire.clone(), service);
+        let ended = drive(&mut connection, phase.clone()).await;
+        let parts = connection.into_parts();
+        // hyper's half and the handler's hold the stream, too.
+        let begun = parts.read_buf;
+        drop((parts.io, parts.service));
+        if let Some(Err(error)) = &ended
+            && error.is_parse_version_h2()
+        {
+            if let Some((stream, _)) = wire.into_parts() {
+                http2::serve(&self, stream, begun, caller, phase).await;
+            }
+            return;
+        }
+        wire.ended(ended.is_none());
+        match ended {
+            Some(Err(error)) => wire.end_after(&error).await,
+            Some(Ok(())) => wire.close().await,
+            None => {}
+        }
+    }
+}
+
+/// The handshake of TLS, in its time: the stream, whether the client has shown a good certificate, and whether it wants HTTP/2.
+async fn shake_hands(
+    shared: &Shared,
+    tls: &Tls,
+    stream: tokio::net::TcpStream,
+    mut phase: watch::Receiver<Phase>,
+) -> Option<(Stream, bool, bool)> {
+    let handshake =
+        tokio::time::timeout(shared.limits.tls_handshake(), tls.acceptor.accept(stream).into_fallible());
+    let shaken = tokio::select! {
+        shaken = handshake => shaken,
+        _ = phase.wait_for(|phase| *phase >= Phase::Draining) => return None,
+    };
+    match shaken {
+        Ok(Ok(stream)) => {
+            let (_, session) = stream.get_ref();
+            let certified = session.peer_certificates().is_some();
+            let is_http2 = session.alpn_protocol() == Some(b"h2");
+            Some((Stream::Other(Box::new(stream)), certified, is_http2))
+        }
+        failed => {
+            shared.world.traffic.tls_failures.fetch_add(1, Ordering::Relaxed);
+            match failed {
+                Ok(Err((error, stream))) => {
+                    tracing::debug!("the TLS handshake failed: {error}");
+                    // Closed over unread bytes it would be reset, and the alert lost with it.
+                    hear_out(Stream::Plain(stream)).await;
+                }
+                _ => tracing::debug!("the TLS handshake took too long"),
+            }
+            None
+        }
+    }
 }
 
 /// What a fault does to a connection before it speaks HTTP; noted for the journal.

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -20,9 +21,50 @@ pub(super) struct Delivery {
     /// Whether hyper has taken all of the reply.
     is_written: bool,
     bytes: u64,
+    /// What it was when it is dropped before its end.
+    otherwise: DeliveryState,
+    /// The share of a large reply in what may wait for readers.
+    held: Option<Held>,
     /// Who waits to take the next request.
     waiting: Option<Waker>,
     record: Option<Box<Record>>,
+}
+
+/// A share in the bytes of large replies that may wait for those who do not read them.
+pub(super) struct Held {
+    shared: Arc<Shared>,
+    bytes: u64,
+}
+
+/// Replies up to this size are not counted: the kernel takes them.
+const LARGE: usize = 64 << 10;
+
+impl Held {
+    /// Takes a share for a reply, if it needs one.
+    ///
+    /// # Errors
+    /// Where too much waits already.
+    pub(super) fn take(shared: &Arc<Shared>, reply: &Bytes) -> Result<Option<Held>, ()> {
+        if reply.len() <= LARGE {
+            return Ok(None);
+        }
+        let bytes = reply.len() as u64;
+        let traffic = &shared.world.traffic;
+        let held = Held { shared: shared.clone(), bytes };
+        let before = traffic.reply_bytes_waiting.fetch_add(bytes, Ordering::Relaxed);
+        // One is always let through, however large.
+        if before > 0 && before + bytes > shared.limits.waiting_reply_bytes {
+            traffic.replies_refused.fetch_add(1, Ordering::Relaxed);
+            return Err(());
+        }
+        Ok(Some(held))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared.world.traffic.reply_bytes_waiting.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 struct Record {
@@ -35,7 +77,8 @@ impl Delivery {
     /// Of a connection with this ordinal. Without a shard nothing is recorded.
     pub(super) fn new(shared: Arc<Shared>, shard: Option<Shard>, connection: u64) -> Delivery {
         let record = shard.map(|shard| Box::new(Record { shared, shard, pending: Pending::new(connection) }));
-        Delivery { is_owed: false, is_written: false, bytes: 0, waiting: None, record }
+        let otherwise = DeliveryState::ClientGone;
+        Delivery { is_owed: false, is_written: false, bytes: 0, otherwise, held: None, waiting: None, record }
     }
 
     /// Takes the next request, once the reply before it is delivered.
@@ -65,6 +108,24 @@ impl Delivery {
         }
     }
 
+    /// Begins the delivery of the request with this ordinal on its connection, which shares it with others.
+    pub(super) fn begin_as(&mut self, ordinal: u64) {
+        self.begin();
+        if let Some(record) = &mut self.record {
+            record.pending.ordinal = ordinal;
+        }
+    }
+
+    /// Whether a request was taken whose delivery has not ended.
+    pub(super) fn is_owed(&self) -> bool {
+        self.is_owed
+    }
+
+    /// Says what it was if it is dropped as it is now.
+    pub(super) fn expect(&mut self, state: DeliveryState) {
+        self.otherwise = state;
+    }
+
     /// Keeps the body of a call until it is recorded, if it is.
     pub(super) fn keep_request(&mut self, body: &Bytes) {
         if let Some(record) = &mut self.record {
@@ -80,6 +141,11 @@ impl Delivery {
     /// Begins to count: what went out so far was no reply (`100 Continue`).
     pub(super) fn reply_begins(&mut self) {
         self.bytes = 0;
+    }
+
+    /// Keeps the reply's share until the delivery has ended.
+    pub(super) fn hold(&mut self, held: Held) {
+        self.held = Some(held);
     }
 
     pub(super) fn set_written(&mut self) {
@@ -126,6 +192,7 @@ impl Delivery {
         if !std::mem::take(&mut self.is_owed) {
             return;
         }
+        self.held = None;
         if let Some(record) = &mut self.record {
             let Record { shared, shard, pending } = &mut **record;
             if !pending.notes.is_empty() {
@@ -143,7 +210,7 @@ impl Delivery {
 impl Drop for Delivery {
     /// Whoever drops a connection without having said why did so because it was of no more use.
     fn drop(&mut self) {
-        self.finish(DeliveryState::ClientGone);
+        self.finish(self.otherwise);
     }
 }
 

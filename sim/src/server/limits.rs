@@ -20,8 +20,20 @@ pub struct Limits {
     pub body_timeout_ms: u64,
     /// Milliseconds in which a peer must take some bytes of a reply; then the connection is reset.
     pub write_timeout_ms: u64,
+    /// Bytes of large replies (over 64 KiB) that may wait for peers who do not read them; a further one is answered with 503.
+    pub waiting_reply_bytes: u64,
     /// Connections open at once; a further one is closed at once, and counted.
     pub connections: usize,
+    /// Connections of one client address open at once; a further one is closed at once, and counted.
+    pub connections_per_client: usize,
+    /// Requests on one connection; the last one's reply closes it.
+    pub connection_requests: u64,
+    /// Milliseconds for a TLS handshake; then the connection is closed, and counted.
+    pub tls_handshake_timeout_ms: u64,
+    /// Streams of one HTTP/2 connection open at once; a further one is refused (REFUSED_STREAM).
+    pub http2_streams: u32,
+    /// Requests that a peer may give up on one HTTP/2 connection; if they are more, and half of all, it is closed and counted.
+    pub http2_resets: u64,
     /// Milliseconds that a stop waits for requests in flight.
     pub drain_ms: u64,
     /// Listings on a page at most.
@@ -39,7 +51,13 @@ impl Default for Limits {
             header_timeout_ms: 60_000,
             body_timeout_ms: 30_000,
             write_timeout_ms: 30_000,
+            waiting_reply_bytes: 64 << 20,
             connections: 10_000,
+            connections_per_client: 10_000,
+            connection_requests: 10_000_000,
+            tls_handshake_timeout_ms: 10_000,
+            http2_streams: 128,
+            http2_resets: 1_000,
             drain_ms: 4_000,
             page_cap: 100,
             card_max_age_s: 300,
@@ -85,7 +103,7 @@ impl Limits {
     }
 
     fn problems(&self) -> Vec<String> {
-        let checks: [(&str, u64, u64, u64); 10] = [
+        let checks: [(&str, u64, u64, u64); 16] = [
             ("body_bytes", self.body_bytes as u64, 1, 1 << 30),
             // hyper's least buffer.
             ("header_bytes", self.header_bytes as u64, 8 << 10, 1 << 24),
@@ -94,6 +112,12 @@ impl Limits {
             ("body_timeout_ms", self.body_timeout_ms, 1, 86_400_000),
             ("write_timeout_ms", self.write_timeout_ms, 1, 86_400_000),
             ("connections", self.connections as u64, 1, 1 << 20),
+            ("waiting_reply_bytes", self.waiting_reply_bytes, 0, 1 << 40),
+            ("connections_per_client", self.connections_per_client as u64, 1, 1 << 20),
+            ("connection_requests", self.connection_requests, 1, u64::MAX),
+            ("tls_handshake_timeout_ms", self.tls_handshake_timeout_ms, 1, 86_400_000),
+            ("http2_streams", u64::from(self.http2_streams), 1, 10_000),
+            ("http2_resets", self.http2_resets, 0, u64::MAX),
             ("drain_ms", self.drain_ms, 0, 600_000),
             ("page_cap", u64::from(self.page_cap), 1, 1000),
             ("card_max_age_s", u64::from(self.card_max_age_s), 0, 86_400),
@@ -113,6 +137,11 @@ impl Limits {
     /// The time for a request body.
     pub fn body_timeout(&self) -> Duration {
         Duration::from_millis(self.body_timeout_ms)
+    }
+
+    /// The time for a TLS handshake.
+    pub fn tls_handshake(&self) -> Duration {
+        Duration::from_millis(self.tls_handshake_timeout_ms)
     }
 
     /// The time in which a peer must take some bytes.

@@ -3,17 +3,23 @@
 //! workers are busy, and until a stop has finished.
 #![expect(clippy::disallowed_methods, reason = "the rim reads the clocks and waits")]
 
-mod back;
 mod connection;
+mod control;
+mod crowd;
 mod delivery;
 mod directory;
 mod documents;
 mod events;
+mod http2;
+mod lane;
 pub mod leads_file;
 pub mod limits;
 mod mcp;
 mod playback;
 mod routes;
+mod stream;
+pub mod tls;
+mod way;
 mod wire;
 
 use std::io;
@@ -27,14 +33,18 @@ use jiff::Timestamp;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
+use crate::admin::guard::Guard;
+use crate::auth::{Auth, Secret};
 use crate::conduct::ConductDesk;
 use crate::dealer::clock::{ClockMode, Now};
 use crate::journal::{self, Journal, Redactor};
 use crate::protocol::mcp::Guests;
 use crate::stable::mix;
 use crate::world::{Blueprint, World, WorldError};
+use crowd::Crowd;
 use leads_file::{LeadsFile, LeadsFileError};
 use limits::Limits;
+use tls::{Tls, TlsError, TlsOptions};
 
 /// How long threads are waited for when everything closes.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
@@ -52,6 +62,12 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// The admin endpoint's address, if there is to be one.
     pub admin: Option<SocketAddr>,
+    /// How TLS is spoken on the dealer's address, if it is.
+    pub tls: Option<TlsOptions>,
+    /// The credentials that the dealer accepts.
+    pub auth: Auth,
+    /// The token that the admin endpoint asks for; one that is reached from other machines has to.
+    pub admin_token: Option<Secret>,
     /// The URL that the card gives, when it is not the address listened on.
     pub public_url: Option<String>,
     /// Origins of web pages that may use the MCP endpoint, beside those of this machine and of the server itself.
@@ -79,6 +95,18 @@ pub enum StartError {
         /// What the system said.
         error: io::Error,
     },
+    /// Everybody could use the admin endpoint.
+    #[error(
+        "--admin {address} can be reached from other machines: set --admin-token-env NAME, the variable that holds the token \
+         which it asks for, or listen on a loopback address"
+    )]
+    Unguarded {
+        /// The admin endpoint's address.
+        address: SocketAddr,
+    },
+    /// TLS cannot be spoken.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A thread or runtime could not be made.
     #[error("cannot start: {0}")]
     Runtime(#[from] io::Error),
@@ -123,6 +151,14 @@ pub(crate) struct Shared {
     pub(crate) world: World,
     pub(crate) clocks: Clocks,
     pub(crate) limits: Limits,
+    /// The credentials that the dealer accepts.
+    pub(crate) auth: Auth,
+    /// The open connections of each client address.
+    pub(crate) crowd: Crowd,
+    /// Who may use the admin endpoint.
+    pub(crate) guard: Guard,
+    /// TLS, if it is spoken.
+    pub(crate) tls: Option<Tls>,
     /// Whom the MCP endpoint lets in.
     pub(crate) guests: Guests,
     /// A number that no other process has, so that identifiers of a running clock never repeat over restarts.
@@ -186,14 +222,24 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> 
 }
 
 /// The base URL of a listener: what a client on this machine can reach.
-pub fn url_of(address: SocketAddr) -> String {
+pub fn url_of(scheme: &str, address: SocketAddr) -> String {
     let host = match address {
         SocketAddr::V4(address) if address.ip().is_unspecified() => "127.0.0.1".to_owned(),
         SocketAddr::V6(address) if address.ip().is_unspecified() => "[::1]".to_owned(),
         SocketAddr::V4(address) => address.ip().to_string(),
         SocketAddr::V6(address) => format!("[{}]", address.ip()),
     };
-    format!("http://{host}:{}", address.port())
+    format!("{scheme}://{host}:{}", address.port())
+}
+
+/// The name or address in a URL, without brackets.
+fn host_of(url: &str) -> &str {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    }
 }
 
 impl Server {
@@ -202,9 +248,18 @@ impl Server {
     /// # Errors
     /// [`StartError`]; nothing is left running then.
     pub fn start(mut blueprint: Blueprint, options: ServerOptions) -> Result<Server, StartError> {
+        if let Some(address) = options.admin.filter(|address| !address.ip().is_loopback())
+            && options.admin_token.is_none()
+        {
+            return Err(StartError::Unguarded { address });
+        }
         let (listener, address) = listen(options.listen)?;
         let admin = options.admin.map(listen).transpose()?;
-        let base_url = options.public_url.unwrap_or_else(|| url_of(address));
+        let scheme = if options.tls.is_some() { "https" } else { "http" };
+        let base_url = options.public_url.unwrap_or_else(|| url_of(scheme, address));
+        let host = host_of(&base_url).to_owned();
+        let tls = options.tls.map(|tls| Tls::new(&tls, &host)).transpose()?;
+        let guard = Guard { token: options.admin_token, host };
         let guests = Guests::new(&base_url, &options.origins, address.ip().is_loopback());
         let clocks = Clocks::start(blueprint.spec.clock);
         blueprint.ledger = options.leads.as_ref().map(|_| Arc::default());
@@ -224,6 +279,10 @@ impl Server {
             clocks,
             guests,
             limits: options.limits,
+            auth: options.auth,
+            crowd: Crowd::default(),
+            guard,
+            tls,
             process,
             ready: AtomicBool::new(true),
             streams: AtomicU64::new(0),
@@ -280,7 +339,12 @@ impl Server {
 
     /// The admin endpoint's base URL.
     pub fn admin_url(&self) -> Option<String> {
-        self.admin.map(url_of)
+        self.admin.map(|address| url_of("http", address))
+    }
+
+    /// The certificate that was made at the start, as PEM, if one was.
+    pub fn certificate(&self) -> Option<&str> {
+        self.shared.tls.as_ref()?.made.as_deref()
     }
 
     /// The dealer's address.
@@ -424,6 +488,10 @@ fn accept(
                 traffic.turned_away.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
+            if !shared.crowd.enter(peer.ip(), shared.limits.connections_per_client) {
+                traffic.turned_away_client.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
             let number = traffic.connections.fetch_add(1, Ordering::Relaxed);
             traffic.open.fetch_add(1, Ordering::Relaxed);
             let stream: io::Result<TcpStream> = stream.into_std();
@@ -434,6 +502,7 @@ fn accept(
                 continue;
             }
             traffic.open.fetch_sub(1, Ordering::Relaxed);
+            shared.crowd.leave(peer.ip());
         }
     });
 }

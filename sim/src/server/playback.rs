@@ -9,10 +9,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use hyper::rt::Write as _;
-use hyper_util::rt::TokioIo;
-use socket2::SockRef;
-use tokio::net::TcpStream;
 
+use super::stream::Io;
 use crate::faults::script::edit_head;
 use crate::faults::{Script, Step};
 use crate::journal::DeliveryState;
@@ -120,11 +118,7 @@ impl Playback {
     }
 
     /// Goes on with the script.
-    pub(super) fn poll(
-        &mut self,
-        stream: &mut TokioIo<TcpStream>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<Ended>> {
+    pub(super) fn poll(&mut self, stream: &mut Io, cx: &mut Context<'_>) -> Poll<io::Result<Ended>> {
         loop {
             if let Some(waiting) = &mut self.waiting {
                 ready!(Pin::new(waiting).poll(cx));
@@ -173,7 +167,7 @@ impl Playback {
                 }
                 Step::Wait(time) => self.waiting = Some(self.wait(time)),
                 Step::Silence => {
-                    if poll_peer_gone(stream, cx).is_pending() {
+                    if stream.inner_mut().poll_peer_gone(cx).is_pending() {
                         self.steps.push_front(Step::Silence);
                         return Poll::Pending;
                     }
@@ -181,15 +175,14 @@ impl Playback {
                 }
                 Step::HalfClose => {
                     self.half_closed = true;
-                    // To shut a TCP stream down never waits.
+                    // To shut a stream down does not wait, unless the peer has stopped reading under TLS.
                     _ = Pin::new(&mut *stream).poll_shutdown(cx)?;
                     self.steps.clear();
                     self.steps.push_back(Step::Silence);
                 }
                 Step::Close => return Poll::Ready(Ok(Ended::Closed)),
                 Step::Reset => {
-                    // With no time to linger, closing sends RST.
-                    SockRef::from(stream.inner()).set_linger(Some(Duration::ZERO))?;
+                    stream.inner().reset_on_close()?;
                     return Poll::Ready(Ok(Ended::Reset));
                 }
             }
@@ -202,7 +195,7 @@ fn poll_send(
     bytes: &[u8],
     sent: &mut usize,
     handed: &mut u64,
-    stream: &mut TokioIo<TcpStream>,
+    stream: &mut Io,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<()>> {
     while *sent < bytes.len() {
@@ -214,20 +207,6 @@ fn poll_send(
             }
         }
     }
-    Poll::Ready(Ok(()))
-}
-
-/// Waits until the peer closes its side, passing over what it still sends.
-fn poll_peer_gone(stream: &TokioIo<TcpStream>, cx: &mut Context<'_>) -> Poll<()> {
-    let stream = stream.inner();
-    loop {
-        match ready!(stream.poll_read_ready(cx)) {
-            Err(_) => return Poll::Ready(()),
-            Ok(()) => match stream.try_read(&mut [0; 4096]) {
-                Ok(0) => return Poll::Ready(()),
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(()),
-                Ok(_) | Err(_) => {}
-            },
-        }
-    }
+    // TLS keeps what the network does not take at once.
+    Pin::new(&mut *stream).poll_flush(cx)
 }

@@ -1,15 +1,13 @@
 //! Routes: which handler a request goes to, and the HTTP around its answer.
 
-use std::cell::{Cell, RefCell};
-use std::net::IpAddr;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -17,21 +15,21 @@ use hyper::{Method, Request, Response, StatusCode};
 use smallvec::SmallVec;
 
 use super::Shared;
-use super::connection::Counted;
-use super::delivery::Outgoing;
+use super::connection::{Caller, Counted, Worker};
+use super::delivery::Held;
 use super::directory::{self, Form};
 use super::documents;
 use super::mcp::Entry;
-use super::wire::Wire;
-use crate::dispatch::{self, Entrance, Fields, Scratch, dispatch};
+use super::way::Way;
+use crate::dispatch::{self, Entrance, Fields, dispatch};
 use crate::faults::Carried;
 use crate::faults::effect::HttpOverride;
-use crate::journal::{Outcome, Pending, Told};
+use crate::journal::{Client, Outcome, Pending, Told};
 use crate::ledger::Ticket;
 use crate::protocol::discovery::Paper;
 use crate::protocol::error::AapCode;
-use crate::protocol::{Binding, mcp, pap};
-use crate::stable::mix;
+use crate::protocol::{Binding, Contract, mcp, pap};
+use crate::stable::{mix, stable_hash};
 use crate::world::{Door, Site, World};
 
 pub(super) type Reply = Response<Bytes>;
@@ -113,7 +111,7 @@ async fn collect(body: &mut Incoming, most: usize) -> Result<Bytes, BodyError> {
 
 /// Reads on, keeping nothing, until the body ends or enough has come: a connection closed over unread bytes is reset, and
 /// the refusal is lost with it.
-async fn hear_out(body: &mut Incoming) {
+pub(super) async fn hear_out(body: &mut Incoming) {
     let discard = async {
         let mut heard = 0;
         while heard < MAX_DISCARDED
@@ -140,36 +138,32 @@ impl BodyError {
     }
 }
 
-/// The dealer's listener, for one connection.
+/// The dealer's listener, for one connection of HTTP/1.1 or one stream of HTTP/2.
 #[derive(Clone)]
 pub(super) struct Front(Rc<FrontParts>);
 
 struct FrontParts {
-    shared: Arc<Shared>,
-    scratch: Rc<RefCell<Scratch>>,
-    wire: Wire,
-    peer: IpAddr,
+    worker: Rc<Worker>,
+    wire: Way,
+    caller: Caller,
     /// A number of this connection's own, from which its requests' numbers follow.
     nonce: Cell<u64>,
+    /// Requests that came this way.
+    taken: Cell<u64>,
 }
 
 impl Front {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        scratch: Rc<RefCell<Scratch>>,
-        wire: Wire,
-        peer: IpAddr,
-        number: u64,
-    ) -> Front {
+    /// Of a connection on which so many requests have begun elsewhere.
+    pub(super) fn new(worker: Rc<Worker>, wire: Way, caller: Caller, begun: u64) -> Front {
         // Each connection has 2^32 numbers to itself.
-        let nonce = Cell::new(shared.process.wrapping_add(number << 32));
-        Front(Rc::new(FrontParts { shared, scratch, wire, peer, nonce }))
+        let nonce = Cell::new(worker.shared.process.wrapping_add(caller.number << 32).wrapping_add(begun));
+        Front(Rc::new(FrontParts { worker, wire, caller, nonce, taken: Cell::new(0) }))
     }
 
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Outgoing> {
-        let FrontParts { shared, wire, .. } = &*self.0;
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Reply {
+        let FrontParts { worker, wire, .. } = &*self.0;
         wire.take_request().await;
-        let traffic = &shared.world.traffic;
+        let traffic = &worker.shared.world.traffic;
         traffic.in_flight.fetch_add(1, Ordering::Relaxed);
         let _in_flight = Counted(&traffic.in_flight);
         let traceparent = request.headers().get(TRACEPARENT).cloned();
@@ -179,19 +173,33 @@ impl Front {
         if let Some(traceparent) = traceparent {
             headers.insert(TRACEPARENT, traceparent);
         }
+        match Held::take(&worker.shared, reply.body()) {
+            Ok(None) => {}
+            Ok(Some(held)) => wire.hold(held),
+            Err(()) => {
+                let text = "too many large replies wait for their readers; ask again for less";
+                reply = plain(StatusCode::SERVICE_UNAVAILABLE, text);
+                reply.headers_mut().insert(header::SERVER, SERVER);
+                reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+        }
+        let taken = &self.0.taken;
+        taken.set(taken.get() + 1);
+        if taken.get() >= worker.shared.limits.connection_requests {
+            reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         traffic.requests.fetch_add(1, Ordering::Relaxed);
         self.note_reply(&reply);
-        wire.reply_begins();
-        reply.map(|body| Outgoing::new(body, wire.clone()))
+        reply
     }
 
     /// Notes a request that is no call, or whose call could not be had, for the journal.
     fn note_other(&self, site: &Site, head: &Parts) {
-        let FrontParts { shared, wire, peer, .. } = &*self.0;
+        let FrontParts { worker, wire, .. } = &*self.0;
         wire.with_pending(|pending| {
             let Some(pending) = pending else { return };
-            let now = site.now(shared.clocks.now());
-            let fields = Fields::read(*peer, &head.headers, None);
+            let now = site.now(worker.shared.clocks.now());
+            let fields = self.fields(&head.headers, None);
             pending.set_facts((now.business, now.traffic_ns), (fields.client, fields.key), site.id());
             pending.binding = None;
             pending.head = fields.head;
@@ -213,12 +221,16 @@ impl Front {
 
     async fn route(&self, request: Request<Incoming>) -> Reply {
         let (head, mut body) = request.into_parts();
-        let world = &self.0.shared.world;
+        let world = &self.0.worker.shared.world;
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         let Some((door, path)) = world.enter(head.uri.path()) else {
             hear_out(&mut body).await;
             return plain(StatusCode::NOT_FOUND, "no dealer has this id; GET / lists the dealers");
         };
+        if let Some(refused) = self.refuse(door.site, &head, path) {
+            hear_out(&mut body).await;
+            return refused;
+        }
         let reply = match path {
             // Some clients add a slash to the card's URL; a redirect would lose the body.
             "/a2a" | "/a2a/" => match self.call(door.site, Entrance::A2a, &head, &mut body).await {
@@ -252,9 +264,47 @@ impl Front {
         reply
     }
 
+    /// The refusal of a caller without the credentials that the dealer asks for. Whoever has none yet may see the card, and what
+    /// stands beside it.
+    fn refuse(&self, site: &Site, head: &Parts, path: &str) -> Option<Reply> {
+        let FrontParts { worker, caller, .. } = &*self.0;
+        let shared = &worker.shared;
+        let is_public = path == "/" || Paper::at(path).is_some() || path.starts_with("/.well-known/");
+        // What a browser asks before a request has no credentials (Fetch, section 3.3.5).
+        if shared.auth.is_open() || is_public || head.method == Method::OPTIONS {
+            return None;
+        }
+        let refusal = shared.auth.judge(&head.headers, caller.certified).err()?;
+        shared.world.traffic.unauthorized.fetch_add(1, Ordering::Relaxed);
+        self.note_other(site, head);
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::UNAUTHORIZED);
+        let mut reply = plain(status, refusal.text);
+        for challenge in refusal.challenges {
+            if let Ok(challenge) = HeaderValue::try_from(challenge) {
+                reply.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+            }
+        }
+        Some(reply)
+    }
+
+    /// What the header fields say, of a request that is no call or of a call under this contract. Where keys are asked for, a key
+    /// says who calls, as a token does.
+    fn fields<'h>(&self, head: &'h HeaderMap, contract: Option<Contract>) -> Fields<'h> {
+        let FrontParts { worker, caller, .. } = &*self.0;
+        let auth = &worker.shared.auth;
+        let mut fields = Fields::read(caller.peer, head, contract);
+        if !auth.is_open()
+            && let Client::Origin { .. } = fields.client
+            && let Some(key) = auth.key(head)
+        {
+            fields.client = Client::Credential(stable_hash(4, key));
+        }
+        fields
+    }
+
     /// Answers a request to the MCP endpoint, as [`Front::call`] does.
     async fn mcp_call(&self, site: &Site, head: &Parts, body: &mut Incoming) -> Result<Reply, Reply> {
-        match super::mcp::enter(&self.0.shared.guests, &head.method, &head.headers) {
+        match super::mcp::enter(&self.0.worker.shared.guests, &head.method, &head.headers) {
             Entry::Answered(reply) => {
                 self.note_other(site, head);
                 Err(reply)
@@ -267,14 +317,15 @@ impl Front {
     }
 
     async fn document(&self, door: Door<'_>, paper: Paper, head: &Parts) -> Reply {
-        let FrontParts { shared, wire, peer, .. } = &*self.0;
+        let FrontParts { worker, wire, .. } = &*self.0;
+        let shared = &worker.shared;
         let Parts { headers, uri, .. } = head;
         let scene = door.site.scene();
         let Some(document) = door.document(&scene, paper) else { return not_found(door) };
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return not_allowed("GET, HEAD");
         }
-        let fields = Fields::read(*peer, headers, None);
+        let fields = self.fields(headers, None);
         let call = self.to_dispatch(door.site, Entrance::A2a, fields, headers, b"", 0);
         let mut body = document.body.clone();
         let now = door.site.now(shared.clocks.now());
@@ -303,7 +354,7 @@ impl Front {
         body: &'a [u8],
         nonce: u64,
     ) -> dispatch::Request<'a> {
-        let in_flight = self.0.shared.world.traffic.in_flight.load(Ordering::Relaxed);
+        let in_flight = self.0.worker.shared.world.traffic.in_flight.load(Ordering::Relaxed);
         dispatch::Request { entrance, fields, head, body, nonce, faults: Some(&site.faults), in_flight }
     }
 
@@ -317,6 +368,9 @@ impl Front {
         }
         if let Some(http) = carried.http {
             let replaced = http.body.is_some();
+            if http.close {
+                wire.end_connection();
+            }
             reply = override_http(reply, http);
             wire.with_pending(|pending| {
                 if let Some(pending) = pending {
@@ -339,7 +393,7 @@ impl Front {
 
     /// Waits until the record of a lead is written; whether it is.
     async fn is_safe(&self, ticket: Ticket) -> bool {
-        match &self.0.shared.world.ledger {
+        match &self.0.worker.shared.world.ledger {
             Some(ledger) => ledger.settled(ticket).await.is_ok(),
             None => true,
         }
@@ -353,7 +407,8 @@ impl Front {
         head: &Parts,
         body: &mut Incoming,
     ) -> Result<Reply, Reply> {
-        let FrontParts { shared, scratch, wire, peer, nonce } = &*self.0;
+        let FrontParts { worker, wire, nonce, .. } = &*self.0;
+        let Worker { shared, scratch, .. } = &**worker;
         let media_type = settle(entrance, head).map_err(|refusal| {
             self.note_other(site, head);
             in_words_of(entrance, *refusal)
@@ -370,7 +425,7 @@ impl Front {
         let nonce = mix(nonce.get());
         let now = site.now(shared.clocks.now());
         let scene = site.scene();
-        let fields = Fields::read(*peer, &head.headers, Some(scene.dealer.spec().contract));
+        let fields = self.fields(&head.headers, Some(scene.dealer.spec().contract));
         let call = self.to_dispatch(site, entrance, fields, &head.headers, &body, nonce);
         let mut out = Vec::with_capacity(USUAL_REPLY);
         // The scratch buffers hold nothing over a call, and shared state is changed last: both survive a panic.

@@ -2,7 +2,6 @@
 //! connection closed over unread bytes is reset by the kernel, and the refusal just written is lost with it.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,13 +12,12 @@ use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-
 use tokio::sync::watch;
 
 use super::Phase;
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Held};
 use super::playback::{Ended, Playback};
+use super::stream::{Io, Patience, Stream};
 use crate::faults::Script;
 use crate::journal::{DeliveryState, Pending};
 use crate::timer::Waits;
@@ -33,7 +31,7 @@ const MAX_DISCARDED: usize = 1 << 20;
 pub(super) struct Wire(Rc<Parts>);
 
 struct Parts {
-    stream: RefCell<TokioIo<TcpStream>>,
+    stream: RefCell<Io>,
     /// Whether something was written since something was last read.
     answered: Cell<bool>,
     /// What scripts wait by.
@@ -43,12 +41,11 @@ struct Parts {
     delivery: RefCell<Delivery>,
     /// Whether the connection is to be reset.
     reset: Cell<bool>,
-    /// How long the peer may take no bytes, and when that is over.
-    write_timeout: Duration,
-    write_deadline: RefCell<Option<Pin<Box<tokio::time::Sleep>>>>,
+    /// How long the peer may take no bytes.
+    patience: RefCell<Patience>,
 }
 
-/// What is said where hyper closes without a word: to a head that outgrows its buffer, or that is HTTP/2's.
+/// What is said where hyper closes without a word: to a head that outgrows its buffer, or that is no HTTP.
 fn refusal(error: &hyper::Error) -> Option<String> {
     let status = match (error.is_parse_too_large(), error.is_parse()) {
         (true, _) => "431 Request Header Fields Too Large",
@@ -61,18 +58,28 @@ fn refusal(error: &hyper::Error) -> Option<String> {
     ))
 }
 
+/// Ends our side, and reads what the peer still sends, keeping nothing, until it ends or has been heard out.
+pub(super) async fn hear_out(mut stream: Stream) {
+    let hear_out = async {
+        _ = stream.shutdown().await;
+        let mut waste = [0; 4096];
+        let mut heard = 0;
+        while heard < MAX_DISCARDED {
+            match stream.read(&mut waste).await {
+                Ok(0) | Err(_) => return,
+                Ok(read) => heard += read,
+            }
+        }
+    };
+    _ = tokio::time::timeout(LINGER, hear_out).await;
+}
+
 impl Wire {
-    pub(super) fn new(
-        stream: TcpStream,
-        write_timeout: Duration,
-        waits: Rc<Waits>,
-        delivery: Delivery,
-    ) -> Wire {
+    pub(super) fn new(stream: Stream, write_timeout: Duration, waits: Rc<Waits>, delivery: Delivery) -> Wire {
         Wire(Rc::new(Parts {
             stream: RefCell::new(TokioIo::new(stream)),
             answered: Cell::new(false),
-            write_timeout,
-            write_deadline: RefCell::new(None),
+            patience: RefCell::new(Patience::new(write_timeout)),
             waits,
             playback: RefCell::new(None),
             delivery: RefCell::new(delivery),
@@ -98,6 +105,11 @@ impl Wire {
     /// Keeps the body of a call until it is recorded, if it is.
     pub(super) fn keep_request(&self, body: &Bytes) {
         self.0.delivery.borrow_mut().keep_request(body);
+    }
+
+    /// Keeps the share of a large reply until its delivery has ended.
+    pub(super) fn hold(&self, held: Held) {
+        self.0.delivery.borrow_mut().hold(held);
     }
 
     /// The reply is handed to hyper.
@@ -190,38 +202,57 @@ impl Wire {
         }
     }
 
-    /// Writes, and passes the progress on; without any for too long it fails, so that a peer that never reads does not hold
-    /// its reply for ever.
+    /// Writes, and passes the progress on; without any for too long it fails.
     fn write(
         &self,
         cx: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut TokioIo<TcpStream>>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+        write: impl FnOnce(Pin<&mut Io>, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         let mut delivery = self.0.delivery.borrow_mut();
         delivery.begin_writing();
         let written = write(Pin::new(&mut *self.0.stream.borrow_mut()), cx);
-        let mut deadline = self.0.write_deadline.borrow_mut();
         match &written {
             Poll::Ready(Ok(bytes)) => delivery.add_bytes(*bytes as u64),
             Poll::Ready(Err(_)) => delivery.finish(DeliveryState::ClientGone),
             Poll::Pending => delivery.pause_writing(),
         }
-        if written.is_ready() {
-            *deadline = None;
-            return written;
+        let was_pending = written.is_pending();
+        let written = self.0.patience.borrow_mut().limit(cx, written);
+        if was_pending && written.is_ready() {
+            delivery.finish(DeliveryState::Cut);
         }
-        let sleep = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.0.write_timeout)));
-        match sleep.as_mut().poll(cx) {
-            Poll::Ready(()) => {
-                delivery.finish(DeliveryState::Cut);
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-            }
-            Poll::Pending => Poll::Pending,
+        written
+    }
+
+    /// Flushes what TLS has kept, in the same time.
+    fn flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.inner(|stream| stream.poll_flush(cx));
+        if flushed.is_ready() {
+            return flushed;
+        }
+        let mut delivery = self.0.delivery.borrow_mut();
+        delivery.pause_writing();
+        let flushed = self.0.patience.borrow_mut().limit(cx, flushed);
+        if flushed.is_ready() {
+            delivery.finish(DeliveryState::Cut);
+        }
+        flushed
+    }
+
+    /// The stream and what is to be recorded, once nobody else holds them.
+    pub(super) fn into_parts(self) -> Option<(Stream, Delivery)> {
+        let Parts { stream, delivery, .. } = Rc::try_unwrap(self.0).ok()?;
+        Some((stream.into_inner().into_inner(), delivery.into_inner()))
+    }
+
+    /// Says goodbye as TLS wants it; a plain stream needs none.
+    pub(super) async fn close(self) {
+        if let Some((mut stream @ Stream::Other(_), _)) = self.into_parts() {
+            _ = tokio::time::timeout(LINGER, stream.shutdown()).await;
         }
     }
 
-    /// Once hyper has given up: says why, if nobody has, and reads what the peer still sends, keeping nothing, until it
-    /// ends or has been heard out.
+    /// Once hyper has given up: says why, if nobody has, and hears the peer out.
     pub(super) async fn end_after(self, error: &hyper::Error) {
         // hyper has dropped its half, so that the stream is ours alone again.
         let Ok(parts) = Rc::try_unwrap(self.0) else { return };
@@ -234,21 +265,10 @@ impl Wire {
         {
             return;
         }
-        _ = stream.shutdown().await;
-        let mut waste = [0; 4096];
-        let mut heard = 0;
-        let hear_out = async {
-            while heard < MAX_DISCARDED {
-                match stream.read(&mut waste).await {
-                    Ok(0) | Err(_) => return,
-                    Ok(read) => heard += read,
-                }
-            }
-        };
-        _ = tokio::time::timeout(LINGER, hear_out).await;
+        hear_out(stream).await;
     }
 
-    fn inner<T>(&self, poll: impl FnOnce(Pin<&mut TokioIo<TcpStream>>) -> T) -> T {
+    fn inner<T>(&self, poll: impl FnOnce(Pin<&mut Io>) -> T) -> T {
         poll(Pin::new(&mut *self.0.stream.borrow_mut()))
     }
 }
@@ -292,8 +312,9 @@ impl Write for Wire {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_playback(cx))?;
         // A TCP stream has nothing to flush: what was written is with the network.
+        ready!(self.flush(cx))?;
         self.0.delivery.borrow_mut().flushed();
-        self.inner(|stream| stream.poll_flush(cx))
+        Poll::Ready(Ok(()))
     }
 
     /// Left to the one who runs hyper: a stream shut down could no longer say why.

@@ -86,6 +86,7 @@ fn facts<'a>(place: &'a Place, amendments: &'a Amendments, dealer: &'a Dealer) -
         dealer_id: dealer.id(),
         skills: &spec.skills,
         doors: spec.doors,
+        auth: &spec.auth,
         page_cap: spec.page_cap,
         dealers: usize::from(place.dealers),
         root_url: &place.root,

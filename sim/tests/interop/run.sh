@@ -13,7 +13,7 @@ if [ ! -x "$sim" ]; then
     echo "no simulator at '$sim': build it (cargo build --release --bin dealer-sim), or set DEALER_SIM to its path" >&2
     exit 2
 fi
-for tool in "$python" node npm; do
+for tool in "$python" node npm openssl curl; do
     command -v "$tool" >/dev/null || { echo "$tool is needed for these tests and was not found" >&2; exit 2; }
 done
 
@@ -61,6 +61,20 @@ serve search_only --skills inventory.search,inventory.vehicle
 # The documents' own dates are then a minute old, or two days ahead, for ever.
 serve seed2 --contract 2.0 --clock 2026-04-30T10:17:00Z
 serve seed3 --contract 3.0 --clock 2026-04-30T10:17:00Z
+# An authority, and what it signs: the dealer's certificate, and a buyer's; and a stranger's, which it does not sign.
+pki="$work/pki"
+mkdir "$pki"
+new_key="openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+$new_key -x509 -subj "/CN=interop authority" -addext "keyUsage=critical,keyCertSign" -days 2 -keyout "$pki/ca.key" -out "$pki/ca.pem" 2>/dev/null
+for name in dealer buyer; do
+    $new_key -subj "/CN=$name" -keyout "$pki/$name.key" -out "$pki/$name.csr" 2>/dev/null
+    printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n' >"$pki/ext"
+    openssl x509 -req -in "$pki/$name.csr" -CA "$pki/ca.pem" -CAkey "$pki/ca.key" -CAcreateserial -days 2 -extfile "$pki/ext" -out "$pki/$name.pem" 2>/dev/null
+done
+$new_key -x509 -subj "/CN=stranger" -days 2 -keyout "$pki/stranger.key" -out "$pki/stranger.pem" 2>/dev/null
+serve secure --tls-cert "$pki/dealer.pem" --tls-key "$pki/dealer.key"
+serve mutual --tls-cert "$pki/dealer.pem" --tls-key "$pki/dealer.key" --client-ca "$pki/ca.pem" --auth mtls
+SIM_TOKEN=interop-token serve asking --auth bearer:SIM_TOKEN
 # Each SDK meets a dealer that nobody has met, so that both see the same.
 serve faults_python --contract 3.0 --clock 2026-04-30T10:17:00Z
 serve faults_node --contract 3.0 --clock 2026-04-30T10:17:00Z
@@ -81,11 +95,11 @@ cp "$here/package.json" "$here"/node/*.js "$work/"
 (cd "$work" && npm install --silent --no-package-lock --no-audit --no-fund)
 
 mkdir "$work/shown"
-export INTEROP_SERVERS="$work/servers" INTEROP_CASES="$here/cases.json" INTEROP_SHOWN="$work/shown" PYTHONDONTWRITEBYTECODE=1
+export INTEROP_SERVERS="$work/servers" INTEROP_CASES="$here/cases.json" INTEROP_SHOWN="$work/shown" INTEROP_PKI="$pki" PYTHONDONTWRITEBYTECODE=1
 failed=0
 "$work/venv/bin/python" -m pytest -q -p no:cacheprovider "$here/python" || failed=1
 # One file at a time: a test that counts leads must be the only one that makes them.
-(cd "$work" && node --test --test-concurrency=1 --test-reporter=./reporter.js ./*.test.js) || failed=1
+(cd "$work" && NODE_EXTRA_CA_CERTS="$pki/ca.pem" node --test --test-concurrency=1 --test-reporter=./reporter.js ./*.test.js) || failed=1
 if [ "$failed" = 0 ]; then
     "$work/venv/bin/python" "$here/python/faults_table.py" "$work/shown" "$here/FAULTS.md" || failed=1
     "$work/venv/bin/python" "$here/python/conduct_table.py" "$work/shown" "$here/CONDUCT.md" || failed=1

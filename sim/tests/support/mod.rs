@@ -88,7 +88,8 @@ pub fn connect(url: &str) -> (TcpStream, String) {
 /// Status, head and body of one exchange on a connection of its own.
 pub fn http(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, String) {
     let (mut stream, path) = connect(url);
-    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+    let host = stream.peer_addr().unwrap();
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
     for (name, value) in headers {
         request += &format!("{name}: {value}\r\n");
     }

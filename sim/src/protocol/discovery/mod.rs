@@ -17,6 +17,7 @@ use super::card;
 use super::contract::Contract;
 use super::mcp;
 use super::skill::Skill;
+use crate::auth::Scheme;
 
 /// The path of the JSON-RPC endpoint.
 pub const A2A_PATH: &str = "/a2a";
@@ -42,6 +43,8 @@ pub struct Facts<'a> {
     pub skills: &'a [Skill],
     /// The bindings through which they are reached.
     pub doors: Bindings,
+    /// The credentials that are accepted, any one of them; none where everybody is served.
+    pub auth: &'a [Scheme],
     /// How many listings a page holds at most.
     pub page_cap: u32,
     /// How many dealers the process serves.
@@ -340,6 +343,7 @@ pub(crate) mod tests {
             dealer_id: "harbor",
             skills: &Skill::ALL,
             doors: Bindings::ALL,
+            auth: &[],
             page_cap: 100,
             dealers: 1,
             root_url: base_url,

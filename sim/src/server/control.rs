@@ -1,4 +1,4 @@
-//! The admin listener: run-time control, and the journal as a stream.
+//! The admin listener: the HTTP around what [`crate::admin`] answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,8 +12,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::watch;
 
 use super::events::Events;
-use super::routes::{Reply, SERVER, plain, read_body, reply};
+use super::routes::{Reply, SERVER, hear_out, plain, read_body, reply};
 use super::{Phase, Shared};
+use crate::admin::guard::Stranger;
 use crate::admin::{self, AdminReply, AdminRequest};
 
 /// Bytes of an admin body.
@@ -47,12 +48,20 @@ impl Admin {
     pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Either<Full<Bytes>, Events>> {
         let shared = &self.shared;
         let (head, mut body) = request.into_parts();
+        if let Err(stranger) = shared.guard.check(head.uri.path(), &head.headers) {
+            shared.world.traffic.admin_refused.fetch_add(1, Ordering::Relaxed);
+            hear_out(&mut body).await;
+            return refuse_stranger(stranger).map(whole);
+        }
         let body = match read_body(&mut body, MAX_ADMIN_BODY, shared).await {
             Ok(body) => body,
             Err(error) => return error.reply(MAX_ADMIN_BODY).map(whole),
         };
         if let Some(reply) = self.stream(&head) {
             return reply;
+        }
+        if head.method == Method::GET && head.uri.path() == "/tls/certificate" {
+            return self.certificate().map(whole);
         }
         let tags = if_match(&head.headers);
         let request = admin_request(&head, tags.as_deref(), &body);
@@ -78,6 +87,16 @@ impl Admin {
         to_reply(answer).map(whole)
     }
 
+    /// The dealer's certificate, if it was made at the start.
+    fn certificate(&self) -> Reply {
+        match self.shared.tls.as_ref().and_then(|tls| tls.made.as_ref()) {
+            Some(pem) => {
+                reply(StatusCode::OK, HeaderValue::from_static("application/x-pem-file"), pem.clone())
+            }
+            None => to_reply(admin::refused(404, "no certificate was made at the start (--tls-self-signed)")),
+        }
+    }
+
     /// The journal's stream, if it is asked for.
     fn stream(&self, head: &Parts) -> Option<Response<Either<Full<Bytes>, Events>>> {
         if head.method != Method::GET {
@@ -93,6 +112,16 @@ impl Admin {
             },
         })
     }
+}
+
+fn refuse_stranger(stranger: Stranger) -> Reply {
+    let (status, text) = stranger.told();
+    let mut reply = to_reply(admin::refused(status, text));
+    if stranger == Stranger::Token {
+        let challenge = HeaderValue::from_static("Bearer realm=\"dealer-sim admin\"");
+        reply.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    reply
 }
 
 fn whole(body: Bytes) -> Either<Full<Bytes>, Events> {
