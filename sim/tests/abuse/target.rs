@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Limits that an attack reaches soon.
 const LIMITS: &str = "header_timeout_ms = 600\nbody_timeout_ms = 600\nwrite_timeout_ms = 600\ntls_handshake_timeout_ms = 600\n\
-    connection_requests = 5000\nhttp2_resets = 100\n";
+    connection_requests = 5000\nhttp2_resets = 100\nwaiting_reply_bytes = 4194304\n";
 
 /// A plain server and one under TLS, with short limits.
 pub(crate) struct Target {
