@@ -1,6 +1,8 @@
 //! What a conforming dealer may do, and what may befall one: no rule is broken by it.
 
-use super::{ALWAYS, CALLS, EVERY_SECOND, EVERY_THIRD, OFTEN, RARELY, Row, keeps, remarks, unjudged};
+use super::{
+    ALWAYS, CALLS, EVERY_SECOND, EVERY_THIRD, OFTEN, OFTEN_BY_A2A, RARELY, Row, keeps, remarks, unjudged,
+};
 
 const FIRST_LEAD: &str = ", when: { skill: lead.submit, first: 1 }";
 /// Every seventh connection; the card's come before.
@@ -59,10 +61,10 @@ pub(super) const ROWS: &[Row] = &[
     remarks("error_data_unknown_first(code=none)", ALWAYS, &["error.info-first"]),
     remarks("error_code_vendor(code=none)", ALWAYS, &["error.numbers"]),
     keeps("retryable_flipped(code=none)", ALWAYS),
-    keeps("lone_surrogate", OFTEN),
-    keeps("huge_reply(size=1MiB)", OFTEN),
+    keeps("lone_surrogate", OFTEN_BY_A2A),
+    keeps("huge_reply(size=1MiB)", OFTEN_BY_A2A),
     keeps("huge_reply(size=9MiB)", RARELY),
-    keeps("deep_nesting", OFTEN),
+    keeps("deep_nesting", OFTEN_BY_A2A),
     keeps("leading_whitespace", ALWAYS),
     keeps("escaped_text", ALWAYS),
     // The card.

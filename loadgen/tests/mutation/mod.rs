@@ -54,6 +54,8 @@ const CALLS: &str = concat!(", when: { ", skills!(), " }");
 const OFTEN: &str = concat!(", when: { nth: 7, ", skills!(), " }");
 const EVERY_THIRD: &str = concat!(", when: { nth: 3, ", skills!(), " }");
 const EVERY_SECOND: &str = concat!(", when: { nth: 2, ", skills!(), " }");
+/// Every seventh through A2A alone, for what an A2A reply may carry beside its payload; the payload is the whole reply elsewhere.
+const OFTEN_BY_A2A: &str = concat!(", when: { nth: 7, binding: a2a, ", skills!(), " }");
 /// At a few calls: what costs a time-out each.
 const RARELY: &str = concat!(", when: { nth: 60, ", skills!(), " }");
 
