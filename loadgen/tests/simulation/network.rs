@@ -111,8 +111,7 @@ impl Network {
         left: &Cell<u32>,
     ) {
         let mut piece = [0; 1500];
-        loop {
-            let Ok(read) = from.read(&mut piece).await else { break };
+        while let Ok(read) = from.read(&mut piece).await {
             self.delay().await;
             if left.get() == 0 {
                 // Broken for both: this half never ends, so that the other one's pieces are lost, too.
