@@ -5,6 +5,7 @@ use std::time::Duration;
 use dealer_sim::faults::effect::{Behaviour, BucketKey, DelayFacts, HttpOverride, RetryHint};
 use dealer_sim::faults::registry::find;
 use dealer_sim::faults::{Apply, Draw, Step, registry};
+use dealer_sim::protocol::Binding;
 use dealer_sim::protocol::error::{AapCode, Detail};
 use serde_json::Value;
 
@@ -109,7 +110,9 @@ fn http_effects_say_what_they_name() {
         assert_eq!(reply.status, *status, "{name}");
         assert!(holds(&reply), "{name}: {reply:?}");
     }
-    for effect in registry().iter().filter(|effect| matches!(effect.apply, Apply::Http(_))) {
+    // `doors/faults.rs` has those that do not touch A2A.
+    let of_a2a = registry().iter().filter(|effect| effect.bindings.has(Binding::A2a));
+    for effect in of_a2a.filter(|effect| matches!(effect.apply, Apply::Http(_))) {
         assert!(HTTP.iter().any(|(name, ..)| *name == effect.name), "{} has no test", effect.name);
     }
     let effect = find("http_503").unwrap();

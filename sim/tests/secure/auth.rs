@@ -1,6 +1,6 @@
 //! Credentials that the dealer asks for, and who may use the admin endpoint.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use dealer_sim::auth::{Auth, Scheme, Secret};
@@ -15,23 +15,26 @@ use super::{frozen, run};
 struct Served {
     child: Child,
     first: Value,
+    log: tempfile::NamedTempFile,
 }
 
 impl Served {
     fn start(flags: &[&str], variables: &[(&str, &str)]) -> Served {
+        // A pipe that nobody reads would fill up, and the server wait for it.
+        let log = tempfile::NamedTempFile::new().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_dealer-sim"))
             .args(["serve", "--listen", "127.0.0.1:0", "--vehicles", "60"])
             .args(flags)
             .envs(variables.iter().copied())
             .env("RUST_LOG", "trace")
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log.reopen().unwrap())
             .spawn()
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let first = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no first line: {line:?}"));
-        Served { child, first }
+        Served { child, first, log }
     }
 
     fn url(&self, name: &str) -> String {
@@ -40,9 +43,8 @@ impl Served {
 
     fn log(mut self) -> String {
         _ = self.child.kill();
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        log
+        _ = self.child.wait();
+        std::fs::read_to_string(self.log.path()).unwrap()
     }
 }
 
