@@ -93,6 +93,7 @@ impl Buyer {
             self.connection = None;
         }
         let expected = Expectation {
+            binding: dealer_sim::protocol::Binding::A2a,
             id: id.as_bytes(),
             message_id: message_id.as_bytes(),
             context_id: self.context_id.as_deref().map(str::as_bytes),

@@ -54,6 +54,7 @@ impl Life {
         let ledger = Arc::new(Ledger::default());
         let spec = DealerSpec { seed: 7, planted, ..DealerSpec::default() };
         let blueprint = Blueprint {
+            amendments: Default::default(),
             spec,
             dealers: 1,
             profile: stock.profile.clone(),
