@@ -63,6 +63,12 @@ impl Waits {
         Ok(Waits { timer: Timer::new()?, slot, state: RefCell::new(state) })
     }
 
+    /// Waits by tokio's own timers: to a millisecond, on a runtime that watches nothing, and by its clock if that is paused.
+    pub(crate) fn coarse() -> Waits {
+        let state = State { waiting: BTreeMap::new(), came: 0, armed: None, not_before: Instant::now() };
+        Waits { timer: Timer::wheel(), slot: Duration::ZERO, state: RefCell::new(state) }
+    }
+
     /// Waits until `due`; what is late is over at once. To drop it ends the wait.
     pub fn until(self: &Rc<Self>, due: Instant) -> Until {
         Until { waits: Rc::clone(self), due, place: None }

@@ -165,14 +165,14 @@ pub(super) fn serve_dealer(
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, number: usize, waits: Rc<Waits>) -> Worker {
+    pub(super) fn new(shared: Arc<Shared>, number: usize, waits: Rc<Waits>) -> Worker {
         let journal = &shared.world.journal;
         let shard = journal.is_on().then(|| journal.shard(number));
         let scratch = if shard.is_some() { Scratch::noting() } else { Scratch::default() };
         Worker { http: protocol(&shared), shard, scratch: RefCell::new(scratch), waits, shared }
     }
 
-    fn wire(&self, stream: Stream, delivery: Delivery) -> Wire {
+    pub(super) fn wire(&self, stream: Stream, delivery: Delivery) -> Wire {
         Wire::new(stream, self.shared.limits.write_timeout(), self.waits.clone(), delivery)
     }
 
@@ -206,7 +206,7 @@ impl Worker {
     }
 
     /// HTTP/1.1, or HTTP/2 if it begins with the preface: hyper stops there and gives back what it has read.
-    async fn speak(self: Rc<Worker>, wire: Wire, caller: Caller, phase: watch::Receiver<Phase>) {
+    pub(super) async fn speak(self: Rc<Worker>, wire: Wire, caller: Caller, phase: watch::Receiver<Phase>) {
         let front = Front::new(self.clone(), Way::Wire(wire.clone()), caller, 0);
         let outgoing = wire.clone();
         let service = service_fn(move |request| {

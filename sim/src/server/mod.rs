@@ -10,6 +10,7 @@ mod delivery;
 mod directory;
 mod documents;
 mod events;
+pub mod hosted;
 mod http2;
 mod lane;
 pub mod leads_file;

@@ -12,8 +12,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// What a connection can be made of.
-pub(super) trait Link: AsyncRead + AsyncWrite + Unpin {
+pub trait Link: AsyncRead + AsyncWrite + Unpin {
     /// Has the close that follows reset the connection.
+    ///
+    /// # Errors
+    /// As the system says.
     fn reset_on_close(&self) -> io::Result<()>;
 }
 
@@ -21,6 +24,13 @@ impl Link for TcpStream {
     fn reset_on_close(&self) -> io::Result<()> {
         // With no time to linger, closing sends RST.
         SockRef::from(self).set_linger(Some(Duration::ZERO))
+    }
+}
+
+/// A stream within a process; a reset is a close like any other.
+impl Link for tokio::io::DuplexStream {
+    fn reset_on_close(&self) -> io::Result<()> {
+        Ok(())
     }
 }
 
