@@ -23,6 +23,11 @@ pub const MAX_WAITING: usize = 64 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
+impl Ticket {
+    /// That of every record which was in the file at the start: all of them are settled together.
+    pub const KNOWN: Ticket = Ticket(1);
+}
+
 /// A record could not be written; it will be tried again, but nobody waits for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the leads file cannot be written")]
@@ -60,6 +65,8 @@ pub struct Counts {
 struct Waiting {
     lines: Vec<u8>,
     last: u64,
+    /// The last of those that were in the file at the start.
+    known: u64,
     is_closed: bool,
 }
 
@@ -86,10 +93,17 @@ impl Ledger {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on behind so many records, which are in the file already.
+    /// Goes on behind so many records, which are in the file already, though maybe not yet on the disk.
     pub fn go_on_after(&self, records: u64) {
-        self.waiting().last = records;
-        self.state.send_modify(|state| state.settled = records);
+        let mut waiting = self.waiting();
+        (waiting.last, waiting.known) = (records, records);
+    }
+
+    /// The records that were in the file at the start are as safe as they are to be.
+    pub fn settle_known(&self) {
+        let known = self.waiting().known;
+        self.state
+            .send_modify(|state| *state = State { settled: state.settled.max(known), is_failing: false });
     }
 
     /// Whether another lead can be taken: the file can be written, and not too much waits for it.
@@ -149,7 +163,7 @@ impl Ledger {
 
     /// Everything up to this record is as safe as it is to be.
     pub fn settle(&self, last: u64) {
-        let before = self.state.borrow().settled;
+        let before = self.state.borrow().settled.max(self.waiting().known);
         self.counts.written.fetch_add(last.saturating_sub(before), Ordering::Relaxed);
         self.state.send_modify(|state| *state = State { settled: last, is_failing: false });
     }

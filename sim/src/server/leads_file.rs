@@ -197,6 +197,18 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 /// Writes what is entered, until the ledger is closed and nothing waits. `length` is that of the file.
 pub async fn keep(ledger: &Ledger, file: &mut impl Appendable, mut length: u64, policy: SyncPolicy) {
+    // The process before may have been killed between writing and syncing: nobody hears of a lead that is not on the disk.
+    while policy == SyncPolicy::Always
+        && let Err(error) = file.sync().await
+    {
+        tracing::error!("no lead is taken: the leads file cannot be synced: {error}");
+        ledger.fail();
+        if ledger.is_closed() {
+            return;
+        }
+        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+    }
+    ledger.settle_known();
     let mut batch = Vec::new();
     let mut unsynced: Option<Instant> = None;
     loop {

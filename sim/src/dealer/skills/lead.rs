@@ -15,7 +15,7 @@ use crate::dealer::leads::{Digest, Lead, Receipt, Standing};
 use crate::dealer::{Dealer, Desk, Planted};
 use crate::faults::effect::Behaviour;
 use crate::inventory::{Column, Inventory};
-use crate::ledger::{Entry, LeadEntry};
+use crate::ledger::{Entry, LeadEntry, Ticket};
 use crate::protocol::Skill;
 use crate::protocol::error::{AapCode, AapError, Detail};
 use crate::protocol::json::{Doc, Value};
@@ -120,7 +120,11 @@ pub(in super::super) fn recover(dealer: &Dealer, entry: &LeadEntry<'_>) {
         received_at: entry.received_at,
         context_id: (*entry.context_id).into(),
         request: raw(entry.request.as_bytes()),
-        receipt: Arc::new(Receipt { lead_id, response: raw(entry.receipt.as_bytes()), ticket: None }),
+        receipt: Arc::new(Receipt {
+            lead_id,
+            response: raw(entry.receipt.as_bytes()),
+            ticket: Some(Ticket::KNOWN),
+        }),
     };
     desk.leads.store(lead, key, identity, equivalence, entry.received_at);
 }
