@@ -39,8 +39,11 @@ fn hash(bytes: &[u8]) -> String {
 #[test]
 fn nothing_generated_reaches_a_person_or_a_car() {
     for seed in [1, 42, 7_777] {
-        for vehicle in vehicles(&generate(&Spec { vehicles: 2_000, ..Spec::new(seed, DAY) })) {
-            assert!(vehicle["vin"].as_str().unwrap().starts_with("GDS"), "{vehicle}");
+        let all = vehicles(&generate(&Spec { vehicles: 2_000, ..Spec::new(seed, DAY) }));
+        // A unit on its way may have no VIN yet.
+        let mut vins = all.iter().filter_map(|vehicle| vehicle["vin"].as_str());
+        assert!(vins.clone().count() > 1_500 && vins.all(|vin| vin.starts_with("GDS")));
+        for vehicle in all {
             let text = vehicle.to_string();
             for host in text.split("://").skip(1).map(|rest| rest.split(['/', '"']).next().unwrap()) {
                 assert!(host.ends_with(".example"), "{host}");

@@ -31,7 +31,12 @@ fn all() -> Vec<&'static Attack> {
 /// Carries an attack out and holds it to what it is to see.
 fn carry_out(attack: &Attack, target: &Target) -> String {
     let begun = Instant::now();
-    let seen = (attack.1)(target);
+    let mut seen = (attack.1)(target);
+    // Large replies to other attackers may be waiting to be read: then a dealer says so, and takes the request a second later.
+    while seen == "503" && attack.2 != "503" && begun.elapsed() < BOUND {
+        std::thread::sleep(Duration::from_secs(1));
+        seen = (attack.1)(target);
+    }
     let took = begun.elapsed();
     assert!(took < BOUND, "{}: {took:?}", attack.0);
     assert_eq!(seen, attack.2, "{}", attack.0);

@@ -197,6 +197,17 @@ pub(crate) async fn counter(dealer: &dealer_sim::RunningDealer, name: &str) -> u
     line.unwrap_or_else(|| panic!("no {name} in {metrics}")).parse().unwrap()
 }
 
+/// Waits for a counter to say this: what ends a connection may be counted a moment after its peer has seen the end.
+pub(crate) async fn counts_to(dealer: &dealer_sim::RunningDealer, name: &str, wanted: u64) {
+    for _ in 0..60 {
+        if counter(dealer, name).await >= wanted {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(counter(dealer, name).await, wanted, "{name}");
+}
+
 /// The journal, oldest first.
 pub(crate) fn journal(dealer: &dealer_sim::RunningDealer) -> Vec<Value> {
     let entries = dealer.journal().all(0).entries;
