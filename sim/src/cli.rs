@@ -172,7 +172,7 @@ pub struct ServeArgs {
     /// where --admin is no loopback address.
     #[arg(long, env = "DEALER_SIM_ADMIN_TOKEN_ENV", value_name = "NAME")]
     pub admin_token_env: Option<String>,
-    /// Web pages that may use the MCP endpoint, by their origins such as https://chat.example, separated by commas; "*" for any.
+    /// Web pages that may use the MCP endpoint, by their origins such as `https://chat.example`, separated by commas; "*" for any.
     /// Pages of this machine and of --public-url always may; requests that come from no page are not asked.
     #[arg(long, env = "DEALER_SIM_ORIGINS", value_name = "LIST", value_delimiter = ',', value_parser = parse_origin)]
     pub origins: Vec<String>,

@@ -1,7 +1,7 @@
 //! The hot path: one HTTP body in, one reply out. Deterministic: no I/O and no clock of its own.
 //!
-//! Three envelopes stand around one core. An envelope ([`a2a`], [`mcp`], [`pap`]) reads what its protocol wraps around a
-//! payload and refuses what breaks that protocol; the core ([`Run::perform`]) has what all share: faults, identifiers, the
+//! Three envelopes stand around one core. An envelope (`a2a`, `mcp`, `pap`) reads what its protocol wraps around a
+//! payload and refuses what breaks that protocol; the core (`Run::perform`) has what all share: faults, identifiers, the
 //! rate limit, the payload's shape, the skill, counters.
 //!
 //! The order of checks is part of the contract with callers. Of A2A: parse (-32700, -32600), `A2A-Version`, method (-32601,

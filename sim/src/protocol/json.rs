@@ -1,7 +1,7 @@
 //! A parsed body that borrows from its bytes.
 //!
 //! A [`Doc`] is a flat list of nodes, in document order, whose strings are spans of the body: one pass, no tree, and
-//! buffers that serve the next body again. The usual body is read by [`quick`]; any other by `serde_json`, so the grammar is
+//! buffers that serve the next body again. The usual body is read by `quick`; any other by `serde_json`, so the grammar is
 //! exactly RFC 8259, and the words about a mistake are its own; depth is bounded by its limit of [`MAX_DEPTH`]. A name that occurs twice in one object is refused: two readers of such a body
 //! may see two different requests (RFC 7493, section 2.3).
 
