@@ -346,6 +346,7 @@ fn limited() -> (tokio::runtime::Runtime, dealer_sim::RunningDealer) {
 }
 
 #[test]
+#[ignore = "takes most of a minute: nine rates, each for six seconds"]
 fn find_max_finds_a_rate_limit() {
     let _alone = alone();
     let (_runtime, dealer) = limited();
