@@ -7,7 +7,7 @@ use dealer_sim::protocol::{Binding, Contract, Skill};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::reply::{Envelope, MessageView};
+use super::reply::{Envelope, MessageView, ResultView, check_id};
 use super::scan::{Kind, Raw};
 use super::{Breach, Outcome, mcp, pap};
 use crate::transport::Content;
@@ -51,7 +51,7 @@ pub fn classify<'a>(
         Binding::Mcp => return (mcp::classify(status, content, body, expected), None),
         Binding::Pap => return (pap::classify(status, content, body, expected), None),
     }
-    let envelope = match Envelope::read(body) {
+    let envelope = match Envelope::read(body, ResultView::read) {
         Ok(envelope) if envelope.is_object => envelope,
         Ok(_) if success => return (Outcome::Protocol(Breach::Envelope), None),
         Err(_) if success => return (Outcome::Protocol(Breach::NotJson), None),
@@ -67,7 +67,7 @@ pub fn classify<'a>(
 }
 
 fn judge<'a>(
-    envelope: &Envelope<'a>,
+    envelope: &Envelope<'a, ResultView<'a>>,
     content: Content,
     expected: &Expectation<'_>,
 ) -> Result<(Outcome, Option<&'a [u8]>), Breach> {
@@ -95,11 +95,9 @@ fn judge<'a>(
         }
         (None, Some(error)) => {
             let outcome = error_outcome(error, expected.contract.error_shape)?;
-            // Who could not read the request cannot know its id and says null (JSON-RPC 2.0, section 5).
-            let unread = matches!(outcome, Outcome::Rpc(-32700 | -32600));
-            if !(unread && envelope.id.is_some_and(|id| id.kind() == Kind::Null)) {
-                check_id(envelope.id, expected.id)?;
-            }
+            // A typed error comes of a request that was read.
+            let code = if let Outcome::Rpc(code) = outcome { code } else { 0 };
+            envelope.check_error_id(code, expected.id)?;
             Ok((outcome, None))
         }
         (Some(result), Some(error)) if result.is_null || error.kind() == Kind::Null => {
@@ -114,15 +112,6 @@ pub(super) fn is_text(value: Option<Raw<'_>>, wanted: &str) -> bool {
     value.is_some_and(|value| {
         value.quoted() == Some(wanted.as_bytes()) || value.text().is_some_and(|text| text == wanted)
     })
-}
-
-/// The id must come back in value and type: `"7"` is not `7`.
-pub(super) fn check_id(id: Option<Raw<'_>>, sent: &[u8]) -> Result<(), Breach> {
-    let id = id.ok_or(Breach::Id)?;
-    // Equal bytes are the rule; the same string may be escaped otherwise.
-    let equal =
-        id.0 == sent || (id.kind() == Kind::String && id.text().is_some() && id.text() == Raw(sent).text());
-    if equal { Ok(()) } else { Err(Breach::Id) }
 }
 
 fn check_message<'a>(

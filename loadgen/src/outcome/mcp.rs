@@ -3,21 +3,12 @@
 
 use serde::Deserialize;
 
-use super::classify::{Expectation, check_id, is_text};
+use super::classify::{Expectation, is_text};
 use super::pap::Payload;
+use super::reply::{Envelope, check_id, is_unread};
 use super::scan::{Kind, NotJson, Raw, Scanner};
 use super::{Breach, Outcome};
 use crate::transport::Content;
-
-/// A JSON-RPC reply as far as its outcome needs it.
-#[derive(Debug, Default)]
-struct Envelope<'a> {
-    is_object: bool,
-    jsonrpc: Option<Raw<'a>>,
-    id: Option<Raw<'a>>,
-    error: Option<Raw<'a>>,
-    result: Option<ToolResult<'a>>,
-}
 
 /// `result`.
 #[derive(Debug, Default)]
@@ -27,25 +18,6 @@ struct ToolResult<'a> {
     is_error: Option<Raw<'a>>,
     has_content: bool,
     payload: Option<Payload<'a>>,
-}
-
-impl<'a> Envelope<'a> {
-    fn read(body: &'a [u8]) -> Result<Envelope<'a>, NotJson> {
-        let mut envelope = Envelope::default();
-        let mut scanner = Scanner::new(body);
-        envelope.is_object = scanner.object(|name, scanner| {
-            match name {
-                b"jsonrpc" => envelope.jsonrpc = Some(scanner.value()?),
-                b"id" => envelope.id = Some(scanner.value()?),
-                b"error" => envelope.error = Some(scanner.value()?),
-                b"result" => envelope.result = Some(ToolResult::read(scanner)?),
-                _ => drop(scanner.value()?),
-            }
-            Ok(())
-        })?;
-        scanner.end()?;
-        Ok(envelope)
-    }
 }
 
 impl<'a> ToolResult<'a> {
@@ -77,7 +49,7 @@ struct ErrorMember {
 pub(super) fn classify(status: u16, content: Content, body: &[u8], expected: &Expectation<'_>) -> Outcome {
     let success = (200..300).contains(&status);
     // A dealer may answer with a stream of events instead of one object; this one is not read.
-    let envelope = match Envelope::read(body) {
+    let envelope = match Envelope::read(body, ToolResult::read) {
         Ok(envelope) if envelope.is_object && (success || envelope.error.is_some()) => envelope,
         Ok(_) if success => return Outcome::Protocol(Breach::Envelope),
         Err(_) if success && content == Content::Json => return Outcome::Protocol(Breach::NotJson),
@@ -87,7 +59,11 @@ pub(super) fn classify(status: u16, content: Content, body: &[u8], expected: &Ex
     judge(&envelope, content, expected).unwrap_or_else(Outcome::Protocol)
 }
 
-fn judge(envelope: &Envelope<'_>, content: Content, expected: &Expectation<'_>) -> Result<Outcome, Breach> {
+fn judge(
+    envelope: &Envelope<'_, ToolResult<'_>>,
+    content: Content,
+    expected: &Expectation<'_>,
+) -> Result<Outcome, Breach> {
     if content != Content::Json {
         return Err(Breach::ContentType);
     }
@@ -101,10 +77,9 @@ fn judge(envelope: &Envelope<'_>, content: Content, expected: &Expectation<'_>) 
         }
         (None, Some(error)) => {
             let error: ErrorMember = serde_json::from_slice(error.0).map_err(|_| Breach::ErrorShape)?;
-            // Who could not read the request cannot know its id and says null (JSON-RPC 2.0, section 5).
-            let unread = matches!(error.code, -32700 | -32600);
-            if !(unread && envelope.id.is_none_or(|id| id.kind() == Kind::Null)) {
-                check_id(envelope.id, expected.id)?;
+            // MCP's schema lets an error lack the id that nobody could read.
+            if envelope.id.is_some() || !is_unread(error.code) {
+                envelope.check_error_id(error.code, expected.id)?;
             }
             Ok(Outcome::Rpc(error.code))
         }
@@ -211,6 +186,9 @@ mod tests {
         assert_eq!(label(400, Content::Json, &error(json!("r1"), -32004)), "rpc.-32004");
         assert_eq!(label(400, Content::Json, &error(json!(null), -32700)), "rpc.-32700");
         assert_eq!(label(400, Content::Json, &error(json!(null), -32020)), "protocol.id");
+        let without_id = |code| format!(r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":"m"}}}}"#);
+        assert_eq!(label(400, Content::Json, &without_id(-32700)), "rpc.-32700");
+        assert_eq!(label(400, Content::Json, &without_id(-32020)), "protocol.id");
         assert_eq!(
             label(400, Content::Json, r#"{"jsonrpc":"2.0","id":"r1","error":{"code":1}}"#),
             "protocol.error_shape"

@@ -1,15 +1,16 @@
 //! The members of a reply that its outcome depends on, found in one pass.
 
+use super::Breach;
 use super::scan::{Kind, NotJson, Raw, Scanner};
 
-/// A JSON-RPC reply as far as its outcome needs it.
-#[derive(Debug, Default)]
-pub(super) struct Envelope<'a> {
+/// A JSON-RPC reply as far as its outcome needs it; `R` is what its binding reads of `result`.
+#[derive(Debug)]
+pub(super) struct Envelope<'a, R> {
     pub(super) is_object: bool,
     pub(super) jsonrpc: Option<Raw<'a>>,
     pub(super) id: Option<Raw<'a>>,
     pub(super) error: Option<Raw<'a>>,
-    pub(super) result: Option<ResultView<'a>>,
+    pub(super) result: Option<R>,
 }
 
 /// `result`.
@@ -40,16 +41,19 @@ pub(super) struct PartView<'a> {
     pub(super) payload_type: Option<Raw<'a>>,
 }
 
-impl<'a> Envelope<'a> {
-    pub(super) fn read(body: &'a [u8]) -> Result<Envelope<'a>, NotJson> {
-        let mut envelope = Envelope::default();
+impl<'a, R> Envelope<'a, R> {
+    pub(super) fn read(
+        body: &'a [u8],
+        read_result: impl Fn(&mut Scanner<'a>) -> Result<R, NotJson>,
+    ) -> Result<Envelope<'a, R>, NotJson> {
+        let mut envelope = Envelope { is_object: false, jsonrpc: None, id: None, error: None, result: None };
         let mut scanner = Scanner::new(body);
         envelope.is_object = scanner.object(|name, scanner| {
             match name {
                 b"jsonrpc" => envelope.jsonrpc = Some(scanner.value()?),
                 b"id" => envelope.id = Some(scanner.value()?),
                 b"error" => envelope.error = Some(scanner.value()?),
-                b"result" => envelope.result = Some(ResultView::read(scanner)?),
+                b"result" => envelope.result = Some(read_result(scanner)?),
                 _ => drop(scanner.value()?),
             }
             Ok(())
@@ -57,10 +61,33 @@ impl<'a> Envelope<'a> {
         scanner.end()?;
         Ok(envelope)
     }
+
+    /// Holds the id to the one sent. Who could not read the request (-32700, -32600) cannot know it and says null (JSON-RPC 2.0,
+    /// section 5).
+    pub(super) fn check_error_id(&self, code: i64, sent: &[u8]) -> Result<(), Breach> {
+        if is_unread(code) && self.id.is_some_and(|id| id.kind() == Kind::Null) {
+            return Ok(());
+        }
+        check_id(self.id, sent)
+    }
+}
+
+/// Whether an error says that the request could not be read.
+pub(super) fn is_unread(code: i64) -> bool {
+    matches!(code, -32700 | -32600)
+}
+
+/// The id must come back in value and type: `"7"` is not `7`.
+pub(super) fn check_id(id: Option<Raw<'_>>, sent: &[u8]) -> Result<(), Breach> {
+    let id = id.ok_or(Breach::Id)?;
+    // Equal bytes are the rule; the same string may be escaped otherwise.
+    let equal =
+        id.0 == sent || (id.kind() == Kind::String && id.text().is_some() && id.text() == Raw(sent).text());
+    if equal { Ok(()) } else { Err(Breach::Id) }
 }
 
 impl<'a> ResultView<'a> {
-    fn read(scanner: &mut Scanner<'a>) -> Result<ResultView<'a>, NotJson> {
+    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<ResultView<'a>, NotJson> {
         let mut view = ResultView::default();
         let mut null_probe = scanner.clone();
         let is_object = scanner.object(|name, scanner| {

@@ -64,7 +64,7 @@ impl Life {
             faults: FaultSpec::default(),
             ledger: Some(ledger.clone()),
         };
-        let hosted = Rc::new(Hosted::open(blueprint, process).unwrap());
+        let hosted = Rc::new(Hosted::open(blueprint, process, network.time()).unwrap());
         let length = {
             let mut disk = disk.borrow_mut();
             let bytes = disk.bytes.clone();

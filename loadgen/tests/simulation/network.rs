@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
@@ -15,7 +16,11 @@ use tokio::time::Instant;
 /// Bytes on their way in one direction.
 const ROOM: usize = 64 << 10;
 
+/// When a run begins.
+const BEGINNING: Timestamp = Timestamp::constant(1_767_268_800, 0);
+
 pub(crate) struct Network {
+    opened: Instant,
     random: RefCell<ChaCha8Rng>,
     /// Where connections are accepted, while the dealer lives.
     dealer: RefCell<Option<mpsc::UnboundedSender<DuplexStream>>>,
@@ -28,12 +33,18 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new(seed: u64) -> Network {
         Network {
+            opened: Instant::now(),
             random: RefCell::new(ChaCha8Rng::seed_from_u64(seed)),
             dealer: RefCell::new(None),
             partitioned_until: Cell::new(Instant::now()),
             breaking: Rc::new(Notify::new()),
             cables: RefCell::new(JoinSet::new()),
         }
+    }
+
+    /// What time it is.
+    pub(crate) fn time(&self) -> Timestamp {
+        BEGINNING + self.opened.elapsed()
     }
 
     /// A dealer listens from now on.

@@ -104,6 +104,8 @@ where
     http1::Connection<Wire, S>: Future<Output = hyper::Result<()>> + Unpin,
 {
     let ended = tokio::select! {
+        // In this order, so that a simulated run repeats.
+        biased;
         ended = &mut *connection => Some(ended),
         _ = phase.wait_for(|phase| *phase >= Phase::Draining) => None,
     };

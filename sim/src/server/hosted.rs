@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::connection::{Caller, Worker};
@@ -29,14 +30,14 @@ pub struct Hosted {
 }
 
 impl Hosted {
-    /// Makes the dealer. `process` is a number that no other one has: identifiers are drawn from it. Where leads are to be written down, the
-    /// host runs [`keep`](super::leads_file::keep) beside it.
+    /// Makes the dealer. `process` is a number that no other one has: identifiers are drawn from it. `now` is the time, from which it goes on by
+    /// the runtime's clock. Where leads are to be written down, the host runs [`keep`](super::leads_file::keep) beside it.
     ///
     /// # Errors
     /// [`WorldError`]
-    pub fn open(blueprint: Blueprint, process: u64) -> Result<Hosted, WorldError> {
+    pub fn open(blueprint: Blueprint, process: u64, now: Timestamp) -> Result<Hosted, WorldError> {
         let base_url = "http://dealer.test".to_owned();
-        let clocks = Clocks::start(blueprint.spec.clock);
+        let clocks = Clocks::simulated(blueprint.spec.clock, now);
         let world = World::new(blueprint, base_url.clone(), clocks.now().business)?;
         let shared = Arc::new(Shared {
             world,

@@ -119,25 +119,47 @@ pub enum StartError {
     Leads(#[from] LeadsFileError),
 }
 
-/// The machine's clocks, read at the rim and handed down as values.
+/// The clocks, read at the rim and handed down as values.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     mode: ClockMode,
-    opened: Instant,
+    source: Source,
+}
+
+/// Where time comes from.
+#[derive(Debug)]
+enum Source {
+    /// The machine.
+    Machine(Instant),
+    /// The runtime's clock, which a simulation moves, and what time it was when that was looked at first.
+    Runtime(tokio::time::Instant, Timestamp),
 }
 
 impl Clocks {
     pub(crate) fn start(mode: ClockMode) -> Clocks {
-        Clocks { mode, opened: Instant::now() }
+        Clocks { mode, source: Source::Machine(Instant::now()) }
+    }
+
+    /// Clocks of a simulation, in which it is this time.
+    pub(crate) fn simulated(mode: ClockMode, now: Timestamp) -> Clocks {
+        Clocks { mode, source: Source::Runtime(tokio::time::Instant::now(), now) }
     }
 
     pub(crate) fn now(&self) -> Now {
-        Now { business: business_time(self.mode), traffic_ns: self.traffic_ns() }
+        let business = match self.source {
+            Source::Machine(_) => business_time(self.mode),
+            Source::Runtime(opened, then) => self.mode.business(then + opened.elapsed()),
+        };
+        Now { business, traffic_ns: self.traffic_ns() }
     }
 
     /// The traffic clock alone.
     pub(crate) fn traffic_ns(&self) -> u64 {
-        u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        let open = match self.source {
+            Source::Machine(opened) => opened.elapsed(),
+            Source::Runtime(opened, _) => opened.elapsed(),
+        };
+        u64::try_from(open.as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
